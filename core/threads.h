@@ -1,0 +1,219 @@
+/* PLIM_PARK_CND, if defined, parks on mutexes and conditions instead of the system's wait on an
+ * address; so it is done anyway where the system has none. Define it everywhere in a program or
+ * nowhere: objects are larger then (see struct plim_counter). */
+#if !defined(PLIM_PARK_CND) && !defined(PLIM_PLATFORM) && !defined(__linux__) && \
+    !defined(_WIN32) && !defined(__APPLE__)
+#define PLIM_PARK_CND
+#endif
+
+#if (defined(PLIM_PARK_CND) || defined(PLIM_WANTS_THREADS_)) && !defined(PLIM_THREADS_)
+#define PLIM_THREADS_
+
+/*
+ * Threads, mutexes and conditions: C11's where they exist, else POSIX's. ThreadSanitizer does not
+ * know C11's and crashes on thrd_create, so it gets POSIX's too; PLIM_USE_PTHREADS asks for them.
+ * Every call returns 0 or an errno value.
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <time.h>
+
+#if defined(__SANITIZE_THREAD__)
+#define PLIM_USE_PTHREADS
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define PLIM_USE_PTHREADS
+#endif
+#endif
+#if defined(__STDC_NO_THREADS__) && !defined(PLIM_USE_PTHREADS)
+#define PLIM_USE_PTHREADS
+#endif
+#if defined(__has_include) && !defined(PLIM_USE_PTHREADS)
+#if !__has_include(<threads.h>)
+#define PLIM_USE_PTHREADS
+#endif
+#endif
+
+/* timespec_get() or clock_gettime(), then + ns; tv_sec is too wide to overflow by a slice. */
+static inline void plim_timespec_add_(struct timespec *at, int64_t ns)
+{
+    at->tv_sec += (time_t)(ns / 1000000000);
+    at->tv_nsec += (long)(ns % 1000000000);
+    if (at->tv_nsec >= 1000000000) {
+        at->tv_nsec -= 1000000000;
+        at->tv_sec++;
+    }
+}
+
+/* A timed wait on a condition sleeps at most this long at a time; callers loop anyway. It keeps
+ * the sum above in range, and bounds what a step of the wall clock can do where the condition
+ * follows that clock (all but POSIX with a monotonic clock). */
+#define PLIM_SLICE_NS_ ((int64_t)100000000)
+
+/*
+ * plim_thread_create_(&thread, function, arg)   the function is declared as
+ *                                               static plim_thread_result name(void *arg)
+ * plim_thread_join_(thread)                     and returns 0
+ * plim_cond_wait_(&cond, &mutex, ns)            at most ns, at most a slice; may return early
+ */
+#ifdef PLIM_USE_PTHREADS
+#include <pthread.h>
+#include <sched.h>
+
+typedef pthread_mutex_t plim_mutex;
+typedef pthread_cond_t plim_cond;
+typedef pthread_t plim_thread;
+typedef void *plim_thread_result;
+
+/* macOS cannot set a condition's clock, and a strict -std=c11 file does not see how. */
+#if defined(CLOCK_MONOTONIC) && !defined(__APPLE__) && \
+    (defined(__USE_XOPEN2K) || !defined(__GLIBC__))
+#define PLIM_COND_MONOTONIC_
+#endif
+
+static inline int plim_mutex_init_(plim_mutex *m)
+{
+    return pthread_mutex_init(m, NULL);
+}
+
+static inline void plim_mutex_lock_(plim_mutex *m)
+{
+    pthread_mutex_lock(m);
+}
+
+static inline void plim_mutex_unlock_(plim_mutex *m)
+{
+    pthread_mutex_unlock(m);
+}
+
+static inline void plim_mutex_destroy_(plim_mutex *m)
+{
+    pthread_mutex_destroy(m);
+}
+
+static inline int plim_cond_init_(plim_cond *c)
+{
+#ifdef PLIM_COND_MONOTONIC_
+    pthread_condattr_t attributes;
+    int error = pthread_condattr_init(&attributes);
+    if (error == 0) {
+        error = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+        error = error != 0 ? error : pthread_cond_init(c, &attributes);
+        pthread_condattr_destroy(&attributes);
+    }
+    return error;
+#else
+    return pthread_cond_init(c, NULL);
+#endif
+}
+
+static inline void plim_cond_signal_(plim_cond *c)
+{
+    pthread_cond_signal(c);
+}
+
+static inline void plim_cond_wait_(plim_cond *c, plim_mutex *m, int64_t ns)
+{
+    struct timespec at;
+#ifdef PLIM_COND_MONOTONIC_
+    clock_gettime(CLOCK_MONOTONIC, &at);
+#else
+    timespec_get(&at, TIME_UTC);
+#endif
+    plim_timespec_add_(&at, ns < PLIM_SLICE_NS_ ? ns : PLIM_SLICE_NS_);
+    pthread_cond_timedwait(c, m, &at);
+}
+
+static inline void plim_cond_destroy_(plim_cond *c)
+{
+    pthread_cond_destroy(c);
+}
+
+static inline int plim_thread_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
+{
+    return pthread_create(t, NULL, run, arg);
+}
+
+static inline void plim_thread_join_(plim_thread t)
+{
+    pthread_join(t, NULL);
+}
+
+static inline void plim_thread_yield_(void)
+{
+    sched_yield();
+}
+
+#else /* C11 */
+#include <threads.h>
+
+typedef mtx_t plim_mutex;
+typedef cnd_t plim_cond;
+typedef thrd_t plim_thread;
+typedef int plim_thread_result;
+
+static inline int plim_thrd_error_(int result)
+{
+    return result == thrd_success ? 0 : result == thrd_nomem ? ENOMEM : EAGAIN;
+}
+
+static inline int plim_mutex_init_(plim_mutex *m)
+{
+    return plim_thrd_error_(mtx_init(m, mtx_plain));
+}
+
+static inline void plim_mutex_lock_(plim_mutex *m)
+{
+    mtx_lock(m);
+}
+
+static inline void plim_mutex_unlock_(plim_mutex *m)
+{
+    mtx_unlock(m);
+}
+
+static inline void plim_mutex_destroy_(plim_mutex *m)
+{
+    mtx_destroy(m);
+}
+
+static inline int plim_cond_init_(plim_cond *c)
+{
+    return plim_thrd_error_(cnd_init(c));
+}
+
+static inline void plim_cond_signal_(plim_cond *c)
+{
+    cnd_signal(c);
+}
+
+static inline void plim_cond_wait_(plim_cond *c, plim_mutex *m, int64_t ns)
+{
+    struct timespec at;
+    timespec_get(&at, TIME_UTC); /* C11 has no other: see PLIM_SLICE_NS_ */
+    plim_timespec_add_(&at, ns < PLIM_SLICE_NS_ ? ns : PLIM_SLICE_NS_);
+    cnd_timedwait(c, m, &at);
+}
+
+static inline void plim_cond_destroy_(plim_cond *c)
+{
+    cnd_destroy(c);
+}
+
+static inline int plim_thread_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
+{
+    return plim_thrd_error_(thrd_create(t, run, arg));
+}
+
+static inline void plim_thread_join_(plim_thread t)
+{
+    thrd_join(t, NULL);
+}
+
+static inline void plim_thread_yield_(void)
+{
+    thrd_yield();
+}
+
+#endif /* PLIM_USE_PTHREADS */
+#endif /* PLIM_THREADS_ */

@@ -1,0 +1,1538 @@
+/* semaphore.h - v0.1.0 - counting semaphore, lock-free while a permit is free - C11 and C++11
+ * SPDX-License-Identifier: MIT
+ * Part of Plimsoll, a toolkit of concurrency limiters. This file alone is enough: copy it.
+ *
+ *     #include "semaphore.h"
+ *
+ *     static csem connections = CSEM_INIT(8);          // at most 8 at once, 8 bytes
+ *
+ *     int fetch(const char *url)
+ *     {
+ *         int error = csem_acquire_for(&connections, PLIM_MS(250));
+ *         if (error != 0) {
+ *             return error;                            // ETIMEDOUT: all 8 were busy for 250 ms
+ *         }
+ *         error = download(url);
+ *         csem_release(&connections);
+ *         return error;
+ *     }
+ *
+ * OVERVIEW
+ *   A csem holds a number of permits. Acquiring takes one, and waits while there is none;
+ *   releasing gives one back. It has no owner: any thread may release, and more may be released
+ *   than were there at first.
+ *
+ *     csem_init, CSEM_INIT                    start with some permits
+ *     csem_acquire, _acquire_for              take one, wait for it (at most so long)
+ *     csem_try_acquire, _try_acquire_n        take one, or n, now or not at all
+ *     CSEM_SCOPE(s) { ... }                   hold one for the length of a block
+ *     csem_release, _release_n                give one, or n, and wake whom they concern
+ *     csem_reduce, csem_drain                 take permits out of circulation
+ *     csem_close                              send everybody away, now and from now on
+ *     csem_available, csem_waiters            look
+ *
+ * WHAT IT GUARANTEES
+ *   Cost         Acquiring a free permit is one atomic read-modify-write, releasing is one: no
+ *                system call, no clock, no allocation. A release makes a system call only if a
+ *                sleeper is needed that has not been woken yet.
+ *   Progress     try_acquire, release, reduce, drain and close are lock-free and never block.
+ *   Order        What a thread did before it released a permit has happened for the thread that
+ *                acquires it. Failed calls, reduce, drain and close order nothing.
+ *   Fairness     A free permit goes to whoever comes first, also to a passer-by ahead of a
+ *                sleeper: that is what makes it fast. But a thread that has waited 1 ms for
+ *                each thread that waits is owed the next permit, and newcomers get only what is
+ *                left over. So nobody starves, however greedy the others.
+ *   Definite     A try fails only if there is no permit to be had (free, and owed to nobody); a
+ *                timed wait takes a permit that is there at its end. A wait never ends early.
+ *   Lifetime     The release does not touch the csem after the step that lets another thread in.
+ *                Who acquires the last permit may free the csem as soon as acquire returns.
+ *                There is nothing to destroy.
+ *   Signals      release may be called in a signal handler. No call changes errno, or returns
+ *                EINTR, or is a point of thread cancellation.
+ *
+ * LIMITS
+ *   Permits      from -CSEM_MAX (debt after a reduce) to CSEM_MAX, 2^30 - 1.
+ *   Waiters      524287 threads at once; one more gets EAGAIN.
+ *   Spinning     Before it sleeps, a thread looks for a permit PLIM_SPIN times, which takes some
+ *                microseconds; not if others wait already, nor on a single CPU, nor with a
+ *                timeout of 0.
+ *   Processes    Not shared between processes, unless PLIM_PROCESS_SHARED is defined (Linux). A
+ *                child after fork() must initialise its copies anew, if threads were waiting.
+ *   Releases     Do not share a csem between parts of a program built with different releases.
+ *   Name         If this directory is on the include path, <semaphore.h> finds this file; it then
+ *                includes the system's as well.
+ *
+ * ERRORS
+ *   0 or an errno value is returned; errno itself is left alone, and a call that fails changes
+ *   nothing.
+ *     EAGAIN     no permit (try_acquire), or too many threads wait
+ *     ETIMEDOUT  no permit in time
+ *     ESHUTDOWN  closed
+ *     EINVAL     more permits than CSEM_MAX in the call
+ *     EOVERFLOW  there would be more than CSEM_MAX permits, or so much debt
+ *
+ * MACROS TO DEFINE BEFORE THE INCLUDE, if at all
+ *   PLIM_SPIN n            looks at the word before sleeping (100; 0 never spins); may differ
+ *                          between files
+ *   PLIM_ASSERT(c, text)   called with c false on misuse (assert); may differ between files
+ *   PLIM_PROCESS_SHARED    Linux: waits work between processes; alike in all files
+ *   PLIM_PARK_CND          wait on C11 mutexes and conditions instead of the system's wait on an
+ *                          address; alike in all files. A csem is larger then, release is not
+ *                          safe in signal handlers, waits are points of thread cancellation, and
+ *                          setting the wall clock back delays the end of a timed wait. Systems
+ *                          other than Linux, Windows and macOS get this in any case.
+ */
+
+/* A C99 or C++98 file that means the system's <semaphore.h> sees only the end of this one. */
+#if !defined(PLIM_SEMAPHORE_H) && \
+    ((defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L) || \
+     (defined(__cplusplus) && __cplusplus >= 201103L))
+#define PLIM_SEMAPHORE_H
+
+#include <stdint.h>
+
+typedef struct csem csem;
+
+#define CSEM_MAX 1073741823u /* the most permits, and the most debt: 2^30 - 1 */
+
+/* CSEM_INIT(permits)
+ * Initialises a csem statically, `csem s = CSEM_INIT(3);`: a constant from 0 to CSEM_MAX, anything
+ * else does not compile. Defined below, with the struct. */
+
+/* Starts with that many permits, 0 included, open. Requires: no other thread uses it. Returns 0,
+ * or EINVAL if there are more than CSEM_MAX. */
+static inline int csem_init(csem *s, uint32_t permits);
+
+/* Takes a permit; waits until there is one. Returns 0, ESHUTDOWN if it is or becomes closed, or
+ * EAGAIN if 524287 threads wait already. Acquires: sees what was done before the release. */
+static inline int csem_acquire(csem *s);
+
+/* Takes a permit; waits at most timeout_ns nanoseconds, on the monotonic clock. PLIM_MS(5) and the
+ * like help; PLIM_FOREVER is no limit; 0 or less does not wait at all. A free permit is taken
+ * whatever the timeout. Returns 0, ETIMEDOUT, ESHUTDOWN, or EAGAIN as above. Acquires if 0. */
+static inline int csem_acquire_for(csem *s, int64_t timeout_ns);
+
+/* Takes a permit if there is one; never blocks. Returns 0, EAGAIN or ESHUTDOWN. Acquires if 0. */
+static inline int csem_try_acquire(csem *s);
+
+/* Takes n permits at once if there are so many, else none; never blocks. n = 0 takes nothing and
+ * returns what a try would if there were a permit. Returns 0, EAGAIN, ESHUTDOWN, or EINVAL if n is
+ * above CSEM_MAX. Acquires if 0. */
+static inline int csem_try_acquire_n(csem *s, uint32_t n);
+
+/* Gives a permit and wakes a waiter if one is needed; never blocks. Also when closed: it counts,
+ * and nobody gets it. Returns 0, or EOVERFLOW if there are CSEM_MAX already. Releases: what was
+ * done before is seen by whoever acquires. */
+static inline int csem_release(csem *s);
+
+/* Gives n permits in one step; n = 0 does nothing. Returns 0, EOVERFLOW, or EINVAL if n is above
+ * CSEM_MAX. Otherwise as csem_release. */
+static inline int csem_release_n(csem *s, uint32_t n);
+
+/* Takes n permits out of circulation now, whether they are there or not: what is missing is debt,
+ * which later releases pay before anyone gets in. Never blocks. Undone by csem_release_n(s, n).
+ * Returns 0, EOVERFLOW if the debt would exceed CSEM_MAX, or EINVAL if n does. */
+static inline int csem_reduce(csem *s, uint32_t n);
+
+/* Takes every free permit and returns how many; also when closed. Never blocks. It leaves those
+ * that are owed to a thread which has waited too long. Acquires if it took any. */
+static inline uint32_t csem_drain(csem *s);
+
+/* Closes for good: threads that wait, and those that come, get ESHUTDOWN. Permits stay as they
+ * are. Never blocks, does not wait for the waiters to be gone. Closing again is harmless.
+ * Returns 0. */
+static inline int csem_close(csem *s);
+
+/* How many permits nobody holds; negative is debt. Old as soon as you have it. */
+static inline int32_t csem_available(csem *s);
+
+/* How many threads wait. Old as soon as you have it. */
+static inline uint32_t csem_waiters(csem *s);
+
+/* CSEM_SCOPE(s) { ... }
+ * Acquires, runs the block, and releases on every way out of it: the end, break, continue, return,
+ * goto (and a C++ exception). A closed csem skips the block. Not covered: longjmp, thrd_exit.
+ * With a compiler that has no cleanup attribute (not gcc, not clang) only the end and continue
+ * release. */
+
+/* ============================================================================================== */
+/* Implementation. The two stamped blocks are the same in all headers of Plimsoll.                 */
+
+/* >>> threads (stamped from core/threads.h by `make stamp`; edit it there) */
+/* PLIM_PARK_CND, if defined, parks on mutexes and conditions instead of the system's wait on an
+ * address; so it is done anyway where the system has none. Define it everywhere in a program or
+ * nowhere: objects are larger then (see struct plim_counter). */
+#if !defined(PLIM_PARK_CND) && !defined(PLIM_PLATFORM) && !defined(__linux__) && \
+    !defined(_WIN32) && !defined(__APPLE__)
+#define PLIM_PARK_CND
+#endif
+
+#if (defined(PLIM_PARK_CND) || defined(PLIM_WANTS_THREADS_)) && !defined(PLIM_THREADS_)
+#define PLIM_THREADS_
+
+/*
+ * Threads, mutexes and conditions: C11's where they exist, else POSIX's. ThreadSanitizer does not
+ * know C11's and crashes on thrd_create, so it gets POSIX's too; PLIM_USE_PTHREADS asks for them.
+ * Every call returns 0 or an errno value.
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <time.h>
+
+#if defined(__SANITIZE_THREAD__)
+#define PLIM_USE_PTHREADS
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define PLIM_USE_PTHREADS
+#endif
+#endif
+#if defined(__STDC_NO_THREADS__) && !defined(PLIM_USE_PTHREADS)
+#define PLIM_USE_PTHREADS
+#endif
+#if defined(__has_include) && !defined(PLIM_USE_PTHREADS)
+#if !__has_include(<threads.h>)
+#define PLIM_USE_PTHREADS
+#endif
+#endif
+
+/* timespec_get() or clock_gettime(), then + ns; tv_sec is too wide to overflow by a slice. */
+static inline void plim_timespec_add_(struct timespec *at, int64_t ns)
+{
+    at->tv_sec += (time_t)(ns / 1000000000);
+    at->tv_nsec += (long)(ns % 1000000000);
+    if (at->tv_nsec >= 1000000000) {
+        at->tv_nsec -= 1000000000;
+        at->tv_sec++;
+    }
+}
+
+/* A timed wait on a condition sleeps at most this long at a time; callers loop anyway. It keeps
+ * the sum above in range, and bounds what a step of the wall clock can do where the condition
+ * follows that clock (all but POSIX with a monotonic clock). */
+#define PLIM_SLICE_NS_ ((int64_t)100000000)
+
+/*
+ * plim_thread_create_(&thread, function, arg)   the function is declared as
+ *                                               static plim_thread_result name(void *arg)
+ * plim_thread_join_(thread)                     and returns 0
+ * plim_cond_wait_(&cond, &mutex, ns)            at most ns, at most a slice; may return early
+ */
+#ifdef PLIM_USE_PTHREADS
+#include <pthread.h>
+#include <sched.h>
+
+typedef pthread_mutex_t plim_mutex;
+typedef pthread_cond_t plim_cond;
+typedef pthread_t plim_thread;
+typedef void *plim_thread_result;
+
+/* macOS cannot set a condition's clock, and a strict -std=c11 file does not see how. */
+#if defined(CLOCK_MONOTONIC) && !defined(__APPLE__) && \
+    (defined(__USE_XOPEN2K) || !defined(__GLIBC__))
+#define PLIM_COND_MONOTONIC_
+#endif
+
+static inline int plim_mutex_init_(plim_mutex *m)
+{
+    return pthread_mutex_init(m, NULL);
+}
+
+static inline void plim_mutex_lock_(plim_mutex *m)
+{
+    pthread_mutex_lock(m);
+}
+
+static inline void plim_mutex_unlock_(plim_mutex *m)
+{
+    pthread_mutex_unlock(m);
+}
+
+static inline void plim_mutex_destroy_(plim_mutex *m)
+{
+    pthread_mutex_destroy(m);
+}
+
+static inline int plim_cond_init_(plim_cond *c)
+{
+#ifdef PLIM_COND_MONOTONIC_
+    pthread_condattr_t attributes;
+    int error = pthread_condattr_init(&attributes);
+    if (error == 0) {
+        error = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+        error = error != 0 ? error : pthread_cond_init(c, &attributes);
+        pthread_condattr_destroy(&attributes);
+    }
+    return error;
+#else
+    return pthread_cond_init(c, NULL);
+#endif
+}
+
+static inline void plim_cond_signal_(plim_cond *c)
+{
+    pthread_cond_signal(c);
+}
+
+static inline void plim_cond_wait_(plim_cond *c, plim_mutex *m, int64_t ns)
+{
+    struct timespec at;
+#ifdef PLIM_COND_MONOTONIC_
+    clock_gettime(CLOCK_MONOTONIC, &at);
+#else
+    timespec_get(&at, TIME_UTC);
+#endif
+    plim_timespec_add_(&at, ns < PLIM_SLICE_NS_ ? ns : PLIM_SLICE_NS_);
+    pthread_cond_timedwait(c, m, &at);
+}
+
+static inline void plim_cond_destroy_(plim_cond *c)
+{
+    pthread_cond_destroy(c);
+}
+
+static inline int plim_thread_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
+{
+    return pthread_create(t, NULL, run, arg);
+}
+
+static inline void plim_thread_join_(plim_thread t)
+{
+    pthread_join(t, NULL);
+}
+
+static inline void plim_thread_yield_(void)
+{
+    sched_yield();
+}
+
+#else /* C11 */
+#include <threads.h>
+
+typedef mtx_t plim_mutex;
+typedef cnd_t plim_cond;
+typedef thrd_t plim_thread;
+typedef int plim_thread_result;
+
+static inline int plim_thrd_error_(int result)
+{
+    return result == thrd_success ? 0 : result == thrd_nomem ? ENOMEM : EAGAIN;
+}
+
+static inline int plim_mutex_init_(plim_mutex *m)
+{
+    return plim_thrd_error_(mtx_init(m, mtx_plain));
+}
+
+static inline void plim_mutex_lock_(plim_mutex *m)
+{
+    mtx_lock(m);
+}
+
+static inline void plim_mutex_unlock_(plim_mutex *m)
+{
+    mtx_unlock(m);
+}
+
+static inline void plim_mutex_destroy_(plim_mutex *m)
+{
+    mtx_destroy(m);
+}
+
+static inline int plim_cond_init_(plim_cond *c)
+{
+    return plim_thrd_error_(cnd_init(c));
+}
+
+static inline void plim_cond_signal_(plim_cond *c)
+{
+    cnd_signal(c);
+}
+
+static inline void plim_cond_wait_(plim_cond *c, plim_mutex *m, int64_t ns)
+{
+    struct timespec at;
+    timespec_get(&at, TIME_UTC); /* C11 has no other: see PLIM_SLICE_NS_ */
+    plim_timespec_add_(&at, ns < PLIM_SLICE_NS_ ? ns : PLIM_SLICE_NS_);
+    cnd_timedwait(c, m, &at);
+}
+
+static inline void plim_cond_destroy_(plim_cond *c)
+{
+    cnd_destroy(c);
+}
+
+static inline int plim_thread_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
+{
+    return plim_thrd_error_(thrd_create(t, run, arg));
+}
+
+static inline void plim_thread_join_(plim_thread t)
+{
+    thrd_join(t, NULL);
+}
+
+static inline void plim_thread_yield_(void)
+{
+    thrd_yield();
+}
+
+#endif /* PLIM_USE_PTHREADS */
+#endif /* PLIM_THREADS_ */
+/* <<< threads */
+
+/* >>> core (stamped from core/core.h by `make stamp`; edit it there) */
+#ifdef PLIM_CORE_VERSION
+#if PLIM_CORE_VERSION != 100
+#error "Plimsoll headers of different releases in one file (core 0.1.0 here): copy all from one release"
+#endif
+#else
+#define PLIM_CORE_VERSION 100 /* 0.1.0, as major * 10000 + minor * 100 + patch */
+
+/*
+ * The core of Plimsoll: one 64-bit atomic word that counts permits, and the way to wait for one.
+ *
+ *   1. Language      what differs between C11 and C++11, and between compilers
+ *   2. Time          relative nanoseconds in, saturating absolute deadlines inside
+ *   3. Platform      atomics by name, clock, processors, parking; a test build replaces all of it
+ *   4. The word      its fields, who may change them, and the invariants
+ *   5. Transitions   pure functions  word -> (word, wake-ups, answer)
+ *   6. Operations    load, transition, commit; and the waiter's loop
+ *
+ * Nothing here has external linkage or static state. A name that ends in '_' is private.
+ */
+
+/* ---- 1. Language ---------------------------------------------------------------------------- */
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#ifndef ESHUTDOWN
+#define ESHUTDOWN 108 /* closed; the value Linux uses, for systems whose errno.h has none */
+#endif
+
+#if defined(__GNUC__) || defined(__clang__)
+#define PLIM_SLOW_ __attribute__((noinline, cold, unused)) static
+#define PLIM_LIKELY_(x) __builtin_expect(!!(x), 1)
+#else
+#define PLIM_SLOW_ static
+#define PLIM_LIKELY_(x) (x)
+#endif
+
+#ifdef __cplusplus
+#define PLIM_ALIGN8_ alignas(8)
+#define PLIM_STATIC_ASSERT_(condition, message) static_assert(condition, message)
+#else
+#define PLIM_ALIGN8_ _Alignas(8)
+#define PLIM_STATIC_ASSERT_(condition, message) _Static_assert(condition, message)
+#endif
+
+/* Called on misuse that no return value can report. Define it before the include to use your own;
+ * the message names the function and the remedy. With NDEBUG the default checks nothing. */
+#ifndef PLIM_ASSERT
+#include <assert.h>
+#define PLIM_ASSERT(condition, message) assert((condition) && (message))
+#endif
+
+/* How anything in Plimsoll hands work to somebody else's threads: execute() arranges for run(arg)
+ * to be called once, later or elsewhere, and returns 0; or returns an errno value and never calls
+ * it. */
+typedef struct plim_executor {
+    int (*execute)(void *ctx, void (*run)(void *), void *arg);
+    void *ctx;
+} plim_executor;
+
+/* ---- 2. Time -------------------------------------------------------------------------------- */
+
+#define PLIM_FOREVER INT64_MAX /* a timeout that never passes */
+#define PLIM_NONE (-1)         /* in options, where 0 stands for a default: really none */
+#define PLIM_US(n) ((int64_t)(n) * 1000)
+#define PLIM_MS(n) ((int64_t)(n) * 1000000)
+#define PLIM_S(n) ((int64_t)(n) * 1000000000)
+
+/* now + timeout, saturating: a timeout too long to represent is one that never passes. */
+static inline int64_t plim_deadline_(int64_t now, int64_t timeout_ns)
+{
+    return timeout_ns > INT64_MAX - now ? PLIM_FOREVER : now + timeout_ns;
+}
+
+/* ---- 3. Platform ---------------------------------------------------------------------------- */
+
+/*
+ * Everything below touches shared memory, the clock and the kernel through these names only:
+ *
+ *   PLIM_ATOMIC_(T), PLIM_ATOMIC_INIT_(v)      the type of an atomic T, its static initialiser
+ *   plim_load_relaxed_(p)                      atomic operations; the memory order is in the name,
+ *   plim_store_relaxed_(p, v)                  and a compare-exchange may fail spuriously, so each
+ *   plim_cas_relaxed_(p, &seen, v)             one stands in a loop
+ *   plim_cas_acquire_(p, &seen, v)
+ *   plim_cas_release_(p, &seen, v)
+ *   plim_now_()                                monotonic nanoseconds, never 0 or less
+ *   plim_pause_()                              a polite moment inside a spin
+ *   plim_many_cpus_()                          may another thread run while this one spins?
+ *   plim_park_(counter, lane, half, deadline)  sleep while that half of the word equals `half`
+ *   plim_unpark_(counter, lane, count)         wake up to `count` sleepers of the lane
+ *
+ * A build that defines PLIM_PLATFORM as a file name, in quotes, takes them from that file instead:
+ * so the schedule explorer and the memory-model checker drive this very code.
+ */
+enum { PLIM_LANE_NORMAL = 0, PLIM_LANE_STARVING = 1 }; /* low and high half of the word */
+#define PLIM_ALL_ UINT32_MAX                           /* wake every sleeper of a lane */
+
+typedef struct plim_counter plim_counter;
+
+#ifdef PLIM_PLATFORM
+#include PLIM_PLATFORM
+#else
+
+#ifdef __cplusplus
+extern "C++" { /* whoever wraps us in extern "C": templates need C++ linkage */
+#include <atomic>
+}
+#define PLIM_ATOMIC_(T) std::atomic<T>
+#define PLIM_ATOMIC_INIT_(v) {v}
+#define PLIM_STD_(name) std::name
+#else
+#include <stdatomic.h>
+#define PLIM_ATOMIC_(T) _Atomic(T)
+#define PLIM_ATOMIC_INIT_(v) v
+#define PLIM_STD_(name) name
+#endif
+
+/* clang -m32 reports "sometimes" because a plain long long is 4-aligned there; ours is 8-aligned,
+ * and then cmpxchg8b does it. */
+#if ATOMIC_LLONG_LOCK_FREE != 2 && !defined(__GCC_HAVE_SYNC_COMPARE_AND_SWAP_8)
+#error "Plimsoll needs lock-free 8-byte atomics, and this target has none"
+#endif
+
+#define plim_load_relaxed_(p) \
+    PLIM_STD_(atomic_load_explicit)((p), PLIM_STD_(memory_order_relaxed))
+#define plim_store_relaxed_(p, v) \
+    PLIM_STD_(atomic_store_explicit)((p), (v), PLIM_STD_(memory_order_relaxed))
+#define plim_cas_(p, seen, v, order) \
+    PLIM_STD_(atomic_compare_exchange_weak_explicit) \
+    ((p), (seen), (v), PLIM_STD_(order), PLIM_STD_(memory_order_relaxed))
+#define plim_cas_relaxed_(p, seen, v) plim_cas_(p, seen, v, memory_order_relaxed)
+#define plim_cas_acquire_(p, seen, v) plim_cas_(p, seen, v, memory_order_acquire)
+#define plim_cas_release_(p, seen, v) plim_cas_(p, seen, v, memory_order_release)
+
+static inline void plim_pause_(void)
+{
+#if defined(__i386__) || defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb" ::: "memory"); /* waits about as long as x86's pause; yield is a nop */
+#elif defined(__GNUC__)
+    __asm__ volatile("" ::: "memory");
+#endif
+}
+
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* A strict -std=c11 file sees neither of these: we may be its last include, too late for a feature
+ * macro. C++ always sees them. */
+#if !defined(__cplusplus) && !defined(__USE_MISC) && !defined(_GNU_SOURCE) && !defined(_BSD_SOURCE)
+extern long syscall(long number, ...);
+#endif
+#if !defined(CLOCK_MONOTONIC) && LONG_MAX > INT32_MAX
+extern int clock_gettime(int clock, struct timespec *now);
+#endif
+
+/* The kernel's own timespec, 64 bits wide on every target: it never depends on how the C library
+ * was told to define time_t. */
+typedef struct plim_timespec_ {
+    int64_t sec, nsec;
+} plim_timespec_;
+
+static inline int64_t plim_now_(void)
+{
+#if defined(CLOCK_MONOTONIC) || LONG_MAX > INT32_MAX
+    struct timespec now;
+    clock_gettime(1 /* CLOCK_MONOTONIC */, &now);
+    return PLIM_S(now.tv_sec) + now.tv_nsec + 1;
+#else
+    plim_timespec_ now = {0, 0};
+    int saved = errno;
+    syscall(SYS_clock_gettime64, 1 /* CLOCK_MONOTONIC */, &now);
+    errno = saved;
+    return PLIM_S(now.sec) + now.nsec + 1;
+#endif
+}
+
+/* Asks each time, because a cached answer would be static state; the spin calls it at most once
+ * per wait, and it also respects the thread's affinity mask. */
+PLIM_SLOW_ bool plim_many_cpus_(void)
+{
+    unsigned long mask[16], cpus = 0;
+    int saved = errno;
+    long bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
+    errno = saved;
+    if (bytes < 0) {
+        return true; /* more CPUs than the mask has room for */
+    }
+    for (size_t i = 0; i < (size_t)bytes / sizeof mask[0]; i++) {
+        if ((mask[i] & (mask[i] - 1)) != 0) {
+            return true;
+        }
+        cpus += mask[i] != 0;
+    }
+    return cpus > 1;
+}
+
+#elif defined(_WIN32)
+#ifndef WIN32_LEAN_AND_MEAN
+#define WIN32_LEAN_AND_MEAN
+#endif
+#ifndef NOMINMAX
+#define NOMINMAX
+#endif
+#include <windows.h> /* link with -lsynchronization */
+
+static inline int64_t plim_now_(void)
+{
+    LARGE_INTEGER frequency, ticks;
+    QueryPerformanceFrequency(&frequency);
+    QueryPerformanceCounter(&ticks);
+    int64_t seconds = ticks.QuadPart / frequency.QuadPart;
+    int64_t rest = ticks.QuadPart % frequency.QuadPart;
+    return PLIM_S(seconds) + PLIM_S(rest) / frequency.QuadPart + 1;
+}
+
+PLIM_SLOW_ bool plim_many_cpus_(void)
+{
+    DWORD_PTR mine = 0, all = 0;
+    return !GetProcessAffinityMask(GetCurrentProcess(), &mine, &all) || (mine & (mine - 1)) != 0;
+}
+
+#else /* macOS and everything else with POSIX clocks */
+
+static inline int64_t plim_now_(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return PLIM_S(now.tv_sec) + now.tv_nsec + 1;
+}
+
+PLIM_SLOW_ bool plim_many_cpus_(void)
+{
+    return true; /* no cheap portable way to ask; a wrong yes costs one short spin per wait */
+}
+
+#endif
+#endif /* PLIM_PLATFORM */
+
+/* ---- 4. The word ---------------------------------------------------------------------------- */
+
+/*
+ *   63      33   32    31       13   12    11    4  3      0
+ *   AVAILABLE  CLOSED   WAITERS    CLOSED  TOKENS   STARVING
+ *   `---- high half --´ `----------- low half -------------´
+ *
+ * AVAILABLE  31 bits, signed. Permits that nobody holds; negative is debt, left by a reduction.
+ *            On top, so that a carry or borrow leaves the word instead of hitting a neighbour.
+ *            Changed by take (-), put (+), reduce (-), drain (-), and by a waiter that is granted.
+ * CLOSED     Set once, by close, never cleared; nobody is granted a permit afterwards. It is in
+ *            both halves, because a waiter of either lane must not fall asleep after it was set.
+ * WAITERS    19 bits. Threads registered to wait, in both lanes. +1 by the thread itself when it
+ *            registers, -1 by the same thread in the step that ends its wait, whatever the end.
+ *            So it is exact, and a bound on it (admit) is exact.
+ * TOKENS     8 bits. Wake-ups of the normal lane that were issued and not yet used. Raised by
+ *            settle, in the step that makes a permit available, by as many as it then wakes.
+ *            Legal to be too high for a while (a permit was taken by a passer-by); illegal to be
+ *            too high with all waiters asleep, since releases would then wake nobody. That is why
+ *            a normal waiter never sleeps while TOKENS > 0 and why the field is in the half that
+ *            it compares: it uses up a token first, then sleeps.
+ * STARVING   4 bits. Waiters that have waited too long and moved to the starving lane. A permit is
+ *            owed to each: everyone else may take only what exceeds STARVING.
+ *
+ * Normal waiters sleep on the low half, starving ones on the high half; a sleeper tells the kernel
+ * which value it saw there, and does not fall asleep if it has changed meanwhile.
+ *
+ * Invariants, true after every step ("free" is AVAILABLE - STARVING; not when CLOSED):
+ *   I1  free > 0 and WAITERS > STARVING   imply   TOKENS > 0
+ *   I2  TOKENS > 0   implies   some normal waiter is awake, or its wake-up call is under way
+ *   I3  at least min(AVAILABLE, STARVING) starving waiters are awake or being woken
+ *   I4  STARVING <= WAITERS and TOKENS <= WAITERS - STARVING and both CLOSED bits agree
+ *
+ * Why no wake-up is lost. Say a permit is free for normal waiters and one of them sleeps.
+ * By I1 there is a token, by I2 a normal waiter is awake or about to be, and what it does next is
+ * one of two things. It takes a permit, and settle issues a new token and a real wake-up call in
+ * that same step if a permit and a sleeper remain. Or it finds nothing free; then I1 asks for
+ * nothing, it uses up the token and sleeps, and the next release, seeing too few tokens, wakes
+ * again. A waiter that leaves (timeout, close, promotion) may have been the one woken, and cannot
+ * tell; so it gives up a token as well and settles, which wakes another if one is needed. Between
+ * its last look at the word and its sleep nothing can slip in, because the half that it compares
+ * contains TOKENS (and CLOSED), and whoever needs it awake raises TOKENS (or CLOSED) first.
+ * The starving lane needs no tokens: its sleepers compare AVAILABLE itself, nobody else takes what
+ * is owed to them, and settle wakes one for each unit by which min(AVAILABLE, STARVING) grows.
+ */
+struct plim_counter {
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) word;
+#ifdef PLIM_PARK_CND
+    PLIM_ATOMIC_(uint32_t) lock; /* 1 while a thread changes the word or the list */
+    struct plim_sleeper_ *first; /* the sleepers of both lanes, oldest first */
+#endif
+};
+
+#define PLIM_STARVING_MAX_ 15u
+#define PLIM_TOKENS_MAX_ 255u
+#define PLIM_WAITERS_MAX 524287u     /* 2^19 - 1 threads may wait at once */
+#define PLIM_PERMITS_MAX 1073741823u /* 2^30 - 1 */
+
+#define PLIM_STARVING_ONE_ ((uint64_t)1)
+#define PLIM_TOKENS_ONE_ ((uint64_t)1 << 4)
+#define PLIM_CLOSED_BITS_ ((uint64_t)1 << 32 | (uint64_t)1 << 12)
+#define PLIM_WAITERS_ONE_ ((uint64_t)1 << 13)
+#define PLIM_PERMIT_ONE_ ((uint64_t)1 << 33)
+
+static inline int32_t plim_available_(uint64_t w)
+{
+    return (int32_t)((int64_t)w >> 33); /* arithmetic on every compiler we support */
+}
+
+static inline uint32_t plim_waiters_(uint64_t w)
+{
+    return (uint32_t)w >> 13;
+}
+
+static inline uint32_t plim_tokens_(uint64_t w)
+{
+    return (uint32_t)w >> 4 & PLIM_TOKENS_MAX_;
+}
+
+static inline uint32_t plim_starving_(uint64_t w)
+{
+    return (uint32_t)w & PLIM_STARVING_MAX_;
+}
+
+static inline bool plim_closed_(uint64_t w)
+{
+    return (w & PLIM_CLOSED_BITS_) != 0;
+}
+
+/* Permits that are owed to no starving waiter: what a newcomer or a normal waiter may take. */
+static inline int32_t plim_free_(uint64_t w)
+{
+    return plim_available_(w) - (int32_t)plim_starving_(w);
+}
+
+/* The half of the word that a lane sleeps on. */
+static inline uint32_t plim_half_(uint64_t w, int lane)
+{
+    return (uint32_t)(lane == PLIM_LANE_STARVING ? w >> 32 : w);
+}
+
+PLIM_STATIC_ASSERT_(PLIM_PERMITS_MAX == (1u << 30) - 1, "AVAILABLE has 31 bits with its sign");
+PLIM_STATIC_ASSERT_(PLIM_WAITERS_MAX == UINT32_MAX >> 13, "WAITERS is the top of the low half");
+
+/* ---- 5. Transitions ------------------------------------------------------------------------- */
+
+/*
+ * Each is a pure function of the word that was read. The operations below commit its result with
+ * one compare-exchange, and start over from the newer word if that fails: so every decision is one
+ * atomic step, and what the explorer drives is what ships.
+ */
+typedef struct plim_step {
+    uint64_t word;          /* to be stored */
+    uint32_t wake_normal;   /* sleepers to wake afterwards, in either lane */
+    uint32_t wake_starving; /* */
+    int answer;             /* 0 or an errno value ends the call; or one of these: */
+} plim_step;
+
+enum {
+    PLIM_WAITS_ = -1,    /* still (or now) a waiter: commit, then look again */
+    PLIM_PROMOTED_ = -2, /* likewise, and from now on in the starving lane */
+    PLIM_SLEEPS_ = -3    /* nothing to change: sleep until the lane's half of the word changes */
+};
+
+static inline plim_step plim_answer_(uint64_t word, int answer)
+{
+    plim_step step = {word, 0, 0, answer};
+    return step;
+}
+
+/* How many starving waiters the word entitles to a permit right now. */
+static inline uint32_t plim_entitled_(uint64_t w)
+{
+    int32_t available = plim_available_(w);
+    uint32_t starving = plim_starving_(w);
+    return available <= 0 ? 0 : (uint32_t)available < starving ? (uint32_t)available : starving;
+}
+
+/* Ends every transition that may have made a permit, a token or a place in a lane free: restores
+ * I1, I3 and I4 and says whom to wake for it. Exactly those are woken that are needed and have not
+ * been: the wakes are the amounts by which tokens, or the entitled starving waiters, grow. */
+static inline plim_step plim_settle_(uint64_t before, uint64_t after, int answer)
+{
+    plim_step step = {after, 0, 0, answer};
+    uint32_t normal = plim_waiters_(after) - plim_starving_(after);
+    uint32_t tokens = plim_tokens_(after);
+    int32_t surplus = plim_free_(after);
+
+    if (plim_closed_(after)) {
+        step.word = after - tokens * PLIM_TOKENS_ONE_; /* close has woken everybody already */
+        return step;
+    }
+    uint32_t wanted = surplus <= 0 ? 0 : (uint32_t)surplus < normal ? (uint32_t)surplus : normal;
+    wanted = wanted < PLIM_TOKENS_MAX_ ? wanted : PLIM_TOKENS_MAX_;
+    if (tokens > normal) {
+        step.word -= (tokens - normal) * PLIM_TOKENS_ONE_;
+        tokens = normal;
+    }
+    if (tokens < wanted) {
+        step.word += (wanted - tokens) * PLIM_TOKENS_ONE_;
+        step.wake_normal = wanted - tokens;
+    }
+    if (plim_entitled_(after) > plim_entitled_(before)) {
+        step.wake_starving = plim_entitled_(after) - plim_entitled_(before);
+    }
+    return step;
+}
+
+/* Take n free permits, or say why not: ESHUTDOWN, EAGAIN. */
+static inline plim_step plim_take_step_(uint64_t w, uint32_t n)
+{
+    if (PLIM_LIKELY_(!plim_closed_(w) && plim_free_(w) >= (int32_t)n)) {
+        return plim_answer_(w - n * PLIM_PERMIT_ONE_, 0);
+    }
+    return plim_answer_(w, plim_closed_(w) ? ESHUTDOWN : EAGAIN);
+}
+
+/* Take a permit, else register as a waiter if fewer than `limit` wait, else refuse: one decision,
+ * so no more than the permits run and no more than the limit wait, at any instant. */
+static inline plim_step plim_admit_step_(uint64_t w, uint32_t limit)
+{
+    plim_step step = plim_take_step_(w, 1);
+    if (step.answer == EAGAIN && plim_waiters_(w) < limit) {
+        return plim_answer_(w + PLIM_WAITERS_ONE_, PLIM_WAITS_);
+    }
+    return step;
+}
+
+/* Give n permits; EOVERFLOW if there would be more than PLIM_PERMITS_MAX. */
+static inline plim_step plim_put_step_(uint64_t w, uint32_t n)
+{
+    if (plim_available_(w) > (int32_t)(PLIM_PERMITS_MAX - n)) {
+        return plim_answer_(w, EOVERFLOW);
+    }
+    uint64_t after = w + n * PLIM_PERMIT_ONE_;
+    if (PLIM_LIKELY_(plim_waiters_(w) == 0)) {
+        return plim_answer_(after, 0);
+    }
+    return plim_settle_(w, after, 0);
+}
+
+/* Remove n permits whether they are there or not; EOVERFLOW if the debt would exceed
+ * PLIM_PERMITS_MAX. Wakes nobody: there are fewer permits now. */
+static inline plim_step plim_reduce_step_(uint64_t w, uint32_t n)
+{
+    if (plim_available_(w) < (int32_t)n - (int32_t)PLIM_PERMITS_MAX) {
+        return plim_answer_(w, EOVERFLOW);
+    }
+    return plim_answer_(w - n * PLIM_PERMIT_ONE_, 0);
+}
+
+/* Take whatever is free, closed or not; the answer is how many. */
+static inline plim_step plim_drain_step_(uint64_t w)
+{
+    int32_t n = plim_free_(w) > 0 ? plim_free_(w) : 0;
+    return plim_answer_(w - (uint32_t)n * PLIM_PERMIT_ONE_, n);
+}
+
+/* Close: nobody is let in any more, and everybody who waits is to be told. */
+static inline plim_step plim_close_step_(uint64_t w)
+{
+    plim_step step = plim_settle_(w, w | PLIM_CLOSED_BITS_, 0);
+    step.wake_normal = step.wake_starving = plim_waiters_(w) != 0 ? PLIM_ALL_ : 0;
+    return step;
+}
+
+/* A waiter of the normal lane may have been woken without knowing: when it stops being one, a
+ * token goes with it. Settle then issues a new one if somebody else is needed. */
+static inline uint64_t plim_drop_token_(uint64_t w)
+{
+    return plim_tokens_(w) != 0 ? w - PLIM_TOKENS_ONE_ : w;
+}
+
+/* The registered thread stops waiting, for whatever reason. */
+static inline plim_step plim_leave_step_(uint64_t w, int lane, uint32_t permits, int answer)
+{
+    PLIM_ASSERT(plim_waiters_(w) > 0, "a thread waits on memory that was reused: do not destroy "
+                                      "or initialise an object that threads wait on");
+    uint64_t after = w - permits * PLIM_PERMIT_ONE_ - PLIM_WAITERS_ONE_;
+    after = lane == PLIM_LANE_STARVING ? after - PLIM_STARVING_ONE_ : plim_drop_token_(after);
+    return plim_settle_(w, after, answer);
+}
+
+/*
+ * What a registered waiter does next. `aged`: it has waited too long for a normal waiter.
+ * `expired`: its deadline has passed; a permit that is there is still taken (the last look), so a
+ * timeout means that there was none.
+ */
+static inline plim_step plim_wait_step_(uint64_t w, int lane, bool aged, bool expired)
+{
+    bool starving = lane == PLIM_LANE_STARVING;
+    if (plim_closed_(w)) {
+        return plim_leave_step_(w, lane, 0, ESHUTDOWN);
+    }
+    if ((starving ? plim_available_(w) : plim_free_(w)) > 0) {
+        return plim_leave_step_(w, lane, 1, 0);
+    }
+    if (expired) {
+        return plim_leave_step_(w, lane, 0, ETIMEDOUT);
+    }
+    if (!starving && aged && plim_starving_(w) < PLIM_STARVING_MAX_) {
+        return plim_settle_(w, plim_drop_token_(w) + PLIM_STARVING_ONE_, PLIM_PROMOTED_);
+    }
+    if (!starving && plim_tokens_(w) != 0) {
+        return plim_answer_(w - PLIM_TOKENS_ONE_, PLIM_WAITS_);
+    }
+    return plim_answer_(w, PLIM_SLEEPS_);
+}
+
+/* ---- 6. Operations -------------------------------------------------------------------------- */
+
+/*
+ * Parking. plim_park_ returns when woken, when the deadline has passed, when that half of the word
+ * is no longer what the caller saw, on a signal, or for no reason: callers look at the word again,
+ * and at the clock, and never at why it returned. errno stays as it was.
+ *
+ * plim_commit_*_ applies a step: stores its word if nothing has changed since `seen` was read, and
+ * then makes its wake-up calls. It is the only way the word of a shared counter changes.
+ *
+ * Its memory orders. A grant is an acquire and a gift a release: what a thread did before it gave
+ * a permit has happened for whoever gets it. All else that changes the word (registering, leaving
+ * empty-handed, tokens, closing, reducing) publishes nothing and is relaxed. One word needs no
+ * fence: every change of it is a read-modify-write, so a grant synchronises with each earlier
+ * gift, however many relaxed steps lie between (they continue its release sequence).
+ *
+ * The store is the last touch of the counter. Whoever got the permit may free it at once, and the
+ * wake-up call that follows uses its address as a name only: at worst it wakes a stranger that has
+ * come to sleep on the same address, who looks at its own word and sleeps on.
+ */
+#ifdef PLIM_PARK_CND
+
+/* The sleeper, on the stack of the thread that sleeps. Its first fields belong to the counter's
+ * list and lock; `woken` to its own mutex. */
+typedef struct plim_sleeper_ {
+    struct plim_sleeper_ *next;
+    int lane;
+    bool woken;
+    plim_mutex mutex;
+    plim_cond cond;
+} plim_sleeper_;
+
+/* A spin lock, held for a few instructions, because C11's mutex cannot be initialised statically
+ * and would have to be destroyed. The word changes only under it: so nobody can be granted a
+ * permit, and free the counter, before the giver has let go of the lock, its last touch. */
+static inline void plim_lock_(plim_counter *c)
+{
+    uint32_t open = 0;
+    while (!plim_cas_acquire_(&c->lock, &open, 1)) {
+        open = 0;
+        plim_thread_yield_();
+    }
+}
+
+static inline void plim_unlock_(plim_counter *c)
+{
+    uint32_t taken = 1;
+    while (!plim_cas_release_(&c->lock, &taken, 0)) {
+        taken = 1;
+    }
+}
+
+/* Moves up to `count` sleepers of a lane from the counter's list to another one. */
+static inline plim_sleeper_ **plim_pick_(plim_counter *c, int lane, uint32_t count,
+                                         plim_sleeper_ **to)
+{
+    plim_sleeper_ **at = &c->first;
+    while (*at != NULL && count > 0) {
+        plim_sleeper_ *sleeper = *at;
+        if (sleeper->lane == lane) {
+            *at = sleeper->next;
+            *to = sleeper;
+            to = &sleeper->next;
+            count--;
+        } else {
+            at = &sleeper->next;
+        }
+    }
+    *to = NULL;
+    return to;
+}
+
+PLIM_SLOW_ bool plim_commit_locked_(plim_counter *c, uint64_t *seen, plim_step step)
+{
+    plim_sleeper_ *picked = NULL;
+    plim_lock_(c);
+    uint64_t current = plim_load_relaxed_(&c->word);
+    bool same = current == *seen;
+    if (same) {
+        plim_store_relaxed_(&c->word, step.word);
+        plim_pick_(c, PLIM_LANE_STARVING, step.wake_starving,
+                   plim_pick_(c, PLIM_LANE_NORMAL, step.wake_normal, &picked));
+    }
+    plim_unlock_(c);
+    *seen = current;
+    while (picked != NULL) {
+        plim_sleeper_ *sleeper = picked;
+        picked = sleeper->next; /* before it wakes: then its frame is gone */
+        plim_mutex_lock_(&sleeper->mutex);
+        sleeper->woken = true;
+        plim_cond_signal_(&sleeper->cond);
+        plim_mutex_unlock_(&sleeper->mutex);
+    }
+    return same;
+}
+
+#define plim_commit_relaxed_ plim_commit_locked_
+#define plim_commit_acquire_ plim_commit_locked_
+#define plim_commit_release_ plim_commit_locked_
+
+PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+{
+    plim_sleeper_ self;
+    self.next = NULL;
+    self.lane = lane;
+    self.woken = false;
+    if (plim_mutex_init_(&self.mutex) != 0) {
+        return; /* no memory for a mutex: as if woken for no reason, so the caller spins */
+    }
+    if (plim_cond_init_(&self.cond) == 0) {
+        plim_lock_(c);
+        bool same = plim_half_(plim_load_relaxed_(&c->word), lane) == half;
+        if (same) {
+            plim_sleeper_ **at = &c->first;
+            while (*at != NULL) {
+                at = &(*at)->next;
+            }
+            *at = &self;
+        }
+        plim_unlock_(c);
+        if (same) {
+            plim_mutex_lock_(&self.mutex);
+            while (!self.woken) {
+                int64_t now = plim_now_();
+                if (now < deadline) {
+                    plim_cond_wait_(&self.cond, &self.mutex, deadline - now);
+                    continue;
+                }
+                /* Leave the list. Not found: a waker holds us, and its call is about to come. */
+                plim_mutex_unlock_(&self.mutex);
+                plim_lock_(c);
+                plim_sleeper_ **at = &c->first;
+                while (*at != NULL && *at != &self) {
+                    at = &(*at)->next;
+                }
+                bool found = *at != NULL;
+                if (found) {
+                    *at = self.next;
+                }
+                plim_unlock_(c);
+                plim_mutex_lock_(&self.mutex);
+                self.woken = self.woken || found;
+                deadline = PLIM_FOREVER;
+            }
+            plim_mutex_unlock_(&self.mutex);
+        }
+        plim_cond_destroy_(&self.cond);
+    }
+    plim_mutex_destroy_(&self.mutex);
+}
+
+#else /* !PLIM_PARK_CND */
+
+#ifndef PLIM_PLATFORM
+
+/* The address of a half of the word, for the kernel only. */
+static inline void *plim_address_(plim_counter *c, int lane)
+{
+    static const uint16_t probe = 1;
+    bool low_first = *(const unsigned char *)&probe == 1;
+    return (char *)&c->word + ((lane == PLIM_LANE_STARVING) == low_first ? 4 : 0);
+}
+
+#if defined(__linux__)
+
+#ifdef PLIM_PROCESS_SHARED
+#define PLIM_FUTEX_(op) (op)
+#else
+#define PLIM_FUTEX_(op) ((op) | 128) /* FUTEX_PRIVATE_FLAG */
+#endif
+
+PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+{
+    /* FUTEX_WAIT_BITSET is the wait with an absolute deadline, on the monotonic clock. */
+    const int op = PLIM_FUTEX_(9);
+    void *address = plim_address_(c, lane);
+    plim_timespec_ at = {deadline / 1000000000, deadline % 1000000000};
+    plim_timespec_ *until = deadline == PLIM_FOREVER ? NULL : &at;
+    int saved = errno;
+#if LONG_MAX > INT32_MAX || !defined(SYS_futex_time64)
+    syscall(SYS_futex, address, op, half, until, NULL, UINT32_MAX);
+#else
+    long result = syscall(SYS_futex_time64, address, op, half, until, NULL, UINT32_MAX);
+#ifdef SYS_futex
+    if (result != 0 && errno == ENOSYS) { /* Linux before 5.1: its clock is 32 bits wide */
+        long old[2] = {at.sec < INT32_MAX ? (long)at.sec : INT32_MAX, (long)at.nsec};
+        syscall(SYS_futex, address, op, half, until == NULL ? NULL : old, NULL, UINT32_MAX);
+    }
+#else
+    (void)result;
+#endif
+#endif
+    errno = saved;
+}
+
+PLIM_SLOW_ void plim_unpark_(plim_counter *c, int lane, uint32_t count)
+{
+    int saved = errno;
+    int most = count < INT_MAX ? (int)count : INT_MAX;
+#ifdef SYS_futex
+    syscall(SYS_futex, plim_address_(c, lane), PLIM_FUTEX_(1), most, NULL, NULL, 0);
+#else
+    syscall(SYS_futex_time64, plim_address_(c, lane), PLIM_FUTEX_(1), most, NULL, NULL, 0);
+#endif
+    errno = saved;
+}
+
+#elif defined(_WIN32)
+
+PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+{
+    DWORD ms = INFINITE;
+    if (deadline != PLIM_FOREVER) {
+        /* Rounded up, or a wait of less than a millisecond would not wait; and bounded, since
+         * the caller loops anyway. */
+        int64_t left = deadline - plim_now_();
+        int64_t round = left <= 0 ? 0 : left / PLIM_MS(1) + 1;
+        ms = round < 86400000 ? (DWORD)round : 86400000;
+    }
+    WaitOnAddress(plim_address_(c, lane), &half, sizeof half, ms);
+}
+
+PLIM_SLOW_ void plim_unpark_(plim_counter *c, int lane, uint32_t count)
+{
+    void *address = plim_address_(c, lane);
+    if (count == PLIM_ALL_) {
+        WakeByAddressAll(address);
+        return;
+    }
+    while (count-- > 0) {
+        WakeByAddressSingle(address);
+    }
+}
+
+#else /* macOS: the public call where the deployment target has it, else what libc++ uses */
+
+#if __MAC_OS_X_VERSION_MIN_REQUIRED >= 140400
+#include <os/os_sync_wait_on_address.h>
+#else
+#ifdef __cplusplus
+extern "C" {
+#endif
+extern int __ulock_wait(uint32_t operation, void *address, uint64_t value, uint32_t timeout_us);
+extern int __ulock_wake(uint32_t operation, void *address, uint64_t wake_value);
+#ifdef __cplusplus
+}
+#endif
+#endif
+
+PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+{
+    void *address = plim_address_(c, lane);
+    int64_t left = deadline == PLIM_FOREVER ? 0 : deadline - plim_now_();
+    int saved = errno;
+    if (deadline != PLIM_FOREVER && left <= 0) {
+        return; /* to either call, 0 would mean something else */
+    }
+#if __MAC_OS_X_VERSION_MIN_REQUIRED >= 140400
+    if (left == 0) {
+        os_sync_wait_on_address(address, half, sizeof half, OS_SYNC_WAIT_ON_ADDRESS_NONE);
+    } else {
+        os_sync_wait_on_address_with_timeout(address, half, sizeof half,
+                                             OS_SYNC_WAIT_ON_ADDRESS_NONE,
+                                             OS_CLOCK_MACH_ABSOLUTE_TIME, (uint64_t)left);
+    }
+#else
+    int64_t us = left / 1000 + 1;
+    __ulock_wait(1 /* UL_COMPARE_AND_WAIT */, address, half,
+                 left == 0 ? 0 : us < INT32_MAX ? (uint32_t)us : INT32_MAX);
+#endif
+    errno = saved;
+}
+
+PLIM_SLOW_ void plim_unpark_(plim_counter *c, int lane, uint32_t count)
+{
+    void *address = plim_address_(c, lane);
+    int saved = errno;
+#if __MAC_OS_X_VERSION_MIN_REQUIRED >= 140400
+    if (count == PLIM_ALL_) {
+        os_sync_wake_by_address_all(address, 4, OS_SYNC_WAKE_BY_ADDRESS_NONE);
+        count = 0;
+    }
+    while (count-- > 0 && os_sync_wake_by_address_any(address, 4, OS_SYNC_WAKE_BY_ADDRESS_NONE) == 0) {
+    }
+#else
+    if (count == PLIM_ALL_) {
+        __ulock_wake(1 | 0x100 /* ULF_WAKE_ALL */, address, 0);
+        count = 0;
+    }
+    while (count-- > 0 && __ulock_wake(1, address, 0) == 0) {
+    }
+#endif
+    errno = saved;
+}
+
+#endif
+#endif /* PLIM_PLATFORM */
+
+static inline void plim_wake_(plim_counter *c, plim_step step)
+{
+    if (step.wake_starving != 0) {
+        plim_unpark_(c, PLIM_LANE_STARVING, step.wake_starving);
+    }
+    if (step.wake_normal != 0) {
+        plim_unpark_(c, PLIM_LANE_NORMAL, step.wake_normal);
+    }
+}
+
+static inline bool plim_commit_relaxed_(plim_counter *c, uint64_t *seen, plim_step step)
+{
+    bool done = plim_cas_relaxed_(&c->word, seen, step.word);
+    if (done) {
+        plim_wake_(c, step);
+    }
+    return done;
+}
+
+static inline bool plim_commit_acquire_(plim_counter *c, uint64_t *seen, plim_step step)
+{
+    bool done = plim_cas_acquire_(&c->word, seen, step.word);
+    if (done) {
+        plim_wake_(c, step);
+    }
+    return done;
+}
+
+static inline bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_step step)
+{
+    bool done = plim_cas_release_(&c->word, seen, step.word);
+    if (done) {
+        plim_wake_(c, step);
+    }
+    return done;
+}
+
+#endif /* PLIM_PARK_CND */
+
+/* A waiter is promoted to the starving lane when it has waited this long for each thread that
+ * waits, itself included. Fixed patience would promote everybody as soon as one turn of all
+ * waiters takes longer, and then each permit is handed over at the speed of a wake-up; so there is
+ * about one promotion per millisecond, however many wait. */
+#define PLIM_PATIENCE_NS_ PLIM_MS(1)
+
+/* How many times to look at the word before sleeping. A wake-up across CPUs costs many times what
+ * a short hold does, so a few microseconds of looking are worth it where another CPU may give the
+ * permit meanwhile; 0 turns it off. May differ between files. */
+#ifndef PLIM_SPIN
+#define PLIM_SPIN 100
+#endif
+#define PLIM_SPIN_UNASKED_ 20 /* cheaper than asking whether there is another CPU */
+
+/* Looks for a while whether a permit gets free, and returns the last word seen. Only while nobody
+ * waits: those who do have been looking already, and permits are scarcer than CPUs. */
+PLIM_SLOW_ uint64_t plim_spin_(plim_counter *c, uint64_t w)
+{
+    for (int i = 0; i < PLIM_SPIN; i++) {
+        if (plim_free_(w) > 0 || plim_waiters_(w) != 0 || plim_closed_(w)) {
+            break;
+        }
+        if (i == PLIM_SPIN_UNASKED_ && !plim_many_cpus_()) {
+            break;
+        }
+        plim_pause_();
+        w = plim_load_relaxed_(&c->word);
+    }
+    return w;
+}
+
+/* Waits as a registered waiter, until the wait ends one way or another. */
+PLIM_SLOW_ int plim_wait_registered_(plim_counter *c, int64_t now, int64_t deadline)
+{
+    const int64_t since = now;
+    int lane = PLIM_LANE_NORMAL;
+    uint64_t w = plim_load_relaxed_(&c->word);
+    for (;;) {
+        int64_t promotion = since + PLIM_PATIENCE_NS_ * (int64_t)plim_waiters_(w);
+        plim_step step = plim_wait_step_(w, lane, now >= promotion, now >= deadline);
+        if (step.answer == PLIM_SLEEPS_) {
+            /* Still normal although aged: all places in the starving lane are taken. Try again
+             * after as long a wait as the first. */
+            int64_t again = now < promotion ? promotion : now + (promotion - since);
+            int64_t until = lane == PLIM_LANE_NORMAL && again < deadline ? again : deadline;
+            plim_park_(c, lane, plim_half_(w, lane), until);
+            w = plim_load_relaxed_(&c->word);
+            now = plim_now_();
+        } else if (step.answer == 0 ? plim_commit_acquire_(c, &w, step)
+                                    : plim_commit_relaxed_(c, &w, step)) {
+            if (step.answer >= 0) {
+                return step.answer;
+            }
+            lane = step.answer == PLIM_PROMOTED_ ? PLIM_LANE_STARVING : lane;
+            w = step.word;
+        }
+    }
+}
+
+PLIM_SLOW_ int plim_acquire_slow_(plim_counter *c, uint32_t limit, int64_t timeout_ns)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    w = timeout_ns > 0 ? plim_spin_(c, w) : w;
+    for (;;) {
+        plim_step step = timeout_ns > 0 ? plim_admit_step_(w, limit) : plim_take_step_(w, 1);
+        if (step.answer == 0) {
+            if (plim_commit_acquire_(c, &w, step)) {
+                return 0;
+            }
+        } else if (step.answer == PLIM_WAITS_) {
+            if (plim_commit_relaxed_(c, &w, step)) {
+                int64_t now = plim_now_();
+                return plim_wait_registered_(c, now, plim_deadline_(now, timeout_ns));
+            }
+        } else {
+            return step.answer == EAGAIN && timeout_ns <= 0 ? ETIMEDOUT : step.answer;
+        }
+    }
+}
+
+/* Requires that no other thread uses the counter yet, or any more. */
+static inline void plim_init_(plim_counter *c, uint32_t permits)
+{
+    plim_store_relaxed_(&c->word, permits * PLIM_PERMIT_ONE_);
+#ifdef PLIM_PARK_CND
+    plim_store_relaxed_(&c->lock, 0);
+    c->first = NULL;
+#endif
+}
+
+/* Takes a permit, if need be after a wait; at most `limit` threads wait at once. 0, ESHUTDOWN,
+ * EAGAIN (that many wait), ETIMEDOUT. A timeout of 0 or less neither waits nor spins. */
+static inline int plim_acquire_(plim_counter *c, uint32_t limit, int64_t timeout_ns)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    plim_step step = plim_take_step_(w, 1);
+    if (PLIM_LIKELY_(step.answer == 0) && PLIM_LIKELY_(plim_commit_acquire_(c, &w, step))) {
+        return 0;
+    }
+    return plim_acquire_slow_(c, limit, timeout_ns);
+}
+
+/* Takes n permits or none, without waiting: 0, ESHUTDOWN, EAGAIN. */
+static inline int plim_try_acquire_(plim_counter *c, uint32_t n)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    for (;;) {
+        plim_step step = plim_take_step_(w, n);
+        if (step.answer != 0 || PLIM_LIKELY_(plim_commit_acquire_(c, &w, step))) {
+            return step.answer; /* definite: only a changed word is another try */
+        }
+    }
+}
+
+/* Gives n permits and wakes whom they concern: 0, EOVERFLOW. */
+static inline int plim_release_(plim_counter *c, uint32_t n)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    for (;;) {
+        plim_step step = plim_put_step_(w, n);
+        if (step.answer != 0 || PLIM_LIKELY_(plim_commit_release_(c, &w, step))) {
+            return step.answer;
+        }
+    }
+}
+
+static inline int plim_reduce_(plim_counter *c, uint32_t n)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    for (;;) {
+        plim_step step = plim_reduce_step_(w, n);
+        if (step.answer != 0 || plim_commit_relaxed_(c, &w, step)) {
+            return step.answer;
+        }
+    }
+}
+
+static inline uint32_t plim_drain_(plim_counter *c)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    for (;;) {
+        plim_step step = plim_drain_step_(w);
+        if (step.answer == 0 || plim_commit_acquire_(c, &w, step)) {
+            return (uint32_t)step.answer;
+        }
+    }
+}
+
+static inline void plim_close_(plim_counter *c)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    while (!plim_closed_(w) && !plim_commit_relaxed_(c, &w, plim_close_step_(w))) {
+    }
+}
+
+#endif /* PLIM_CORE_VERSION */
+/* <<< core */
+
+struct csem {
+    plim_counter counter_;
+};
+
+PLIM_STATIC_ASSERT_(CSEM_MAX == PLIM_PERMITS_MAX, "the semaphore's limit is the counter's");
+#if !defined(PLIM_PARK_CND) && !defined(PLIM_PLATFORM)
+PLIM_STATIC_ASSERT_(sizeof(struct csem) == 8, "a csem is its word and nothing else");
+#endif
+
+/* An array of negative length where the permits are out of range. */
+#define CSEM_WORD_(permits) \
+    ((uint64_t)(permits) * sizeof(char[(permits) >= 0 && (permits) <= CSEM_MAX ? 1 : -1]) << 33)
+#ifdef PLIM_PARK_CND
+#define CSEM_INIT(permits) {{PLIM_ATOMIC_INIT_(CSEM_WORD_(permits)), PLIM_ATOMIC_INIT_(0), NULL}}
+#else
+#define CSEM_INIT(permits) {{PLIM_ATOMIC_INIT_(CSEM_WORD_(permits))}}
+#endif
+
+static inline int csem_init(csem *s, uint32_t permits)
+{
+    if (permits > CSEM_MAX) {
+        return EINVAL;
+    }
+    plim_init_(&s->counter_, permits);
+    return 0;
+}
+
+static inline int csem_acquire(csem *s)
+{
+    return plim_acquire_(&s->counter_, PLIM_WAITERS_MAX, PLIM_FOREVER);
+}
+
+static inline int csem_acquire_for(csem *s, int64_t timeout_ns)
+{
+    return plim_acquire_(&s->counter_, PLIM_WAITERS_MAX, timeout_ns);
+}
+
+static inline int csem_try_acquire(csem *s)
+{
+    return plim_try_acquire_(&s->counter_, 1);
+}
+
+static inline int csem_try_acquire_n(csem *s, uint32_t n)
+{
+    return n > CSEM_MAX ? EINVAL : plim_try_acquire_(&s->counter_, n);
+}
+
+static inline int csem_release(csem *s)
+{
+    return plim_release_(&s->counter_, 1);
+}
+
+static inline int csem_release_n(csem *s, uint32_t n)
+{
+    return n > CSEM_MAX ? EINVAL : n == 0 ? 0 : plim_release_(&s->counter_, n);
+}
+
+static inline int csem_reduce(csem *s, uint32_t n)
+{
+    return n > CSEM_MAX ? EINVAL : plim_reduce_(&s->counter_, n);
+}
+
+static inline uint32_t csem_drain(csem *s)
+{
+    return plim_drain_(&s->counter_);
+}
+
+static inline int csem_close(csem *s)
+{
+    plim_close_(&s->counter_);
+    return 0;
+}
+
+static inline int32_t csem_available(csem *s)
+{
+    return plim_available_(plim_load_relaxed_(&s->counter_.word));
+}
+
+static inline uint32_t csem_waiters(csem *s)
+{
+    return plim_waiters_(plim_load_relaxed_(&s->counter_.word));
+}
+
+#define CSEM_PASTE_(a, b) a##b
+#define CSEM_NAME_(a, b) CSEM_PASTE_(a, b)
+#define CSEM_SCOPE(s) \
+    CSEM_SCOPE_(s, CSEM_NAME_(csem_held_, __LINE__), CSEM_NAME_(csem_once_, __LINE__))
+
+static inline csem *csem_scope_enter_(csem *s)
+{
+    return csem_acquire(s) == 0 ? s : NULL;
+}
+
+static inline void csem_scope_leave_(csem **held)
+{
+    if (*held != NULL) {
+        csem_release(*held);
+    }
+}
+
+/* A loop that runs once, or not at all. */
+#if defined(__GNUC__) || defined(__clang__)
+#define CSEM_SCOPE_(s, held, once) \
+    for (csem *held __attribute__((cleanup(csem_scope_leave_))) = csem_scope_enter_(s), \
+              *once = held; \
+         once != NULL; once = NULL)
+#else
+#define CSEM_SCOPE_(s, held, once) \
+    for (csem *held = csem_scope_enter_(s); held != NULL; csem_scope_leave_(&held), held = NULL)
+#endif
+
+#endif /* PLIM_SEMAPHORE_H */
+
+/*
+ * MIT License
+ *
+ * Copyright (c) 2026 The Plimsoll authors
+ *
+ * Permission is hereby granted, free of charge, to any person obtaining a copy of this software
+ * and associated documentation files (the "Software"), to deal in the Software without
+ * restriction, including without limitation the rights to use, copy, modify, merge, publish,
+ * distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the
+ * Software is furnished to do so, subject to the following conditions:
+ *
+ * The above copyright notice and this permission notice shall be included in all copies or
+ * substantial portions of the Software.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING
+ * BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND
+ * NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM,
+ * DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
+ * OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+ */
+
+/* POSIX owns <semaphore.h>. With our directory on the include path we stand in its way (C++20's
+ * <thread> includes it), so hand the include on, whatever came first. This must stay last, because
+ * the pragma silences the rest of the file, and outside the guard, because it must happen on every
+ * inclusion: the search may find this same file a second time. */
+#if defined(__has_include_next) && defined(__INCLUDE_LEVEL__)
+#if __INCLUDE_LEVEL__ > 0
+#pragma GCC system_header
+#if __has_include_next(<semaphore.h>)
+#include_next <semaphore.h>
+#endif
+#endif
+#endif
