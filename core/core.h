@@ -426,7 +426,8 @@ static inline plim_step plim_admit_step_(uint64_t w, uint32_t limit)
 {
     plim_step step = plim_take_step_(w, 1);
     if (step.answer == EAGAIN && plim_waiters_(w) < limit) {
-        return plim_answer_(w + PLIM_WAITERS_ONE_, PLIM_WAITS_);
+        bool room = plim_tokens_(w) < PLIM_TOKENS_MAX_;
+        return plim_answer_(w + PLIM_WAITERS_ONE_ + (room ? PLIM_TOKENS_ONE_ : 0), PLIM_WAITS_);
     }
     return step;
 }
@@ -881,22 +882,41 @@ PLIM_SLOW_ uint64_t plim_spin_(plim_counter *c, uint64_t w)
 }
 
 /* Waits as a registered waiter, until the wait ends one way or another. */
+#ifndef PLIM_NAP_NS_
+#define PLIM_NAP_NS_ PLIM_US(50)
+#endif
+PLIM_SLOW_ void plim_nap_(int64_t until)
+{
+    plim_counter nobody;
+    plim_store_relaxed_(&nobody.word, 0);
+    plim_park_(&nobody, PLIM_LANE_NORMAL, 0, until);
+}
 PLIM_SLOW_ int plim_wait_registered_(plim_counter *c, int64_t now, int64_t deadline)
 {
     const int64_t since = now;
     int lane = PLIM_LANE_NORMAL;
+    bool hurried = false;
     uint64_t w = plim_load_relaxed_(&c->word);
     for (;;) {
         int64_t promotion = since + PLIM_PATIENCE_NS_ * (int64_t)plim_waiters_(w);
         plim_step step = plim_wait_step_(w, lane, now >= promotion, now >= deadline);
-        if (step.answer == PLIM_SLEEPS_) {
+        if (step.answer == PLIM_WAITS_ && hurried) {
+            hurried = false;
+            int64_t until = plim_deadline_(now, PLIM_NAP_NS_);
+            plim_nap_(until < deadline ? until : deadline);
+            w = plim_load_relaxed_(&c->word);
+            now = plim_now_();
+        } else if (step.answer == PLIM_SLEEPS_) {
+            
             /* Still normal although aged: all places in the starving lane are taken. Try again
              * after as long a wait as the first. */
             int64_t again = now < promotion ? promotion : now + (promotion - since);
             int64_t until = lane == PLIM_LANE_NORMAL && again < deadline ? again : deadline;
             plim_park_(c, lane, plim_half_(w, lane), until);
             w = plim_load_relaxed_(&c->word);
-            now = plim_now_();
+            int64_t woken = plim_now_();
+            hurried = woken - now < PLIM_US(10);
+            now = woken;
         } else if (step.answer == 0 ? plim_commit_acquire_(c, &w, step)
                                     : plim_commit_relaxed_(c, &w, step)) {
             if (step.answer >= 0) {
