@@ -475,6 +475,7 @@ static inline int64_t plim_deadline_(int64_t now, int64_t timeout_ns)
  *   plim_many_cpus_()                          may another thread run while this one spins?
  *   plim_park_(counter, lane, half, deadline)  sleep while that half of the word equals `half`
  *   plim_unpark_(counter, lane, count)         wake up to `count` sleepers of the lane
+ *   plim_nap_(until)                           sleep until then, undisturbed
  *
  * A build that defines PLIM_PLATFORM as a file name, in quotes, takes them from that file instead:
  * so the schedule explorer and the memory-model checker drive this very code.
@@ -809,8 +810,7 @@ static inline plim_step plim_admit_step_(uint64_t w, uint32_t limit)
 {
     plim_step step = plim_take_step_(w, 1);
     if (step.answer == EAGAIN && plim_waiters_(w) < limit) {
-        bool room = plim_tokens_(w) < PLIM_TOKENS_MAX_;
-        return plim_answer_(w + PLIM_WAITERS_ONE_ + (room ? PLIM_TOKENS_ONE_ : 0), PLIM_WAITS_);
+        return plim_answer_(w + PLIM_WAITERS_ONE_, PLIM_WAITS_);
     }
     return step;
 }
@@ -1047,6 +1047,15 @@ PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t dea
     plim_mutex_destroy_(&self.mutex);
 }
 
+PLIM_SLOW_ void plim_nap_(int64_t until)
+{
+    plim_counter nobody;
+    plim_store_relaxed_(&nobody.word, 0);
+    plim_store_relaxed_(&nobody.lock, 0);
+    nobody.first = NULL;
+    plim_park_(&nobody, PLIM_LANE_NORMAL, 0, until);
+}
+
 #else /* !PLIM_PARK_CND */
 
 #ifndef PLIM_PLATFORM
@@ -1192,6 +1201,15 @@ PLIM_SLOW_ void plim_unpark_(plim_counter *c, int lane, uint32_t count)
 }
 
 #endif
+
+/* Sleeps until then on an address that nobody wakes: no back end needs another system call. */
+PLIM_SLOW_ void plim_nap_(int64_t until)
+{
+    plim_counter nobody;
+    plim_store_relaxed_(&nobody.word, 0);
+    plim_park_(&nobody, PLIM_LANE_NORMAL, 0, until);
+}
+
 #endif /* PLIM_PLATFORM */
 
 static inline void plim_wake_(plim_counter *c, plim_step step)
@@ -1234,10 +1252,10 @@ static inline bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_st
 #endif /* PLIM_PARK_CND */
 
 /* A waiter is promoted to the starving lane when it has waited this long for each thread that
- * waits, itself included. Fixed patience would promote everybody as soon as one turn of all
- * waiters takes longer, and then each permit is handed over at the speed of a wake-up; so there is
- * about one promotion per millisecond, however many wait. */
-#define PLIM_PATIENCE_NS_ PLIM_MS(1)
+ * waits, itself included. Were it the same for all, everybody would be promoted as soon as a turn
+ * of all waiters takes longer, and every permit then be handed over at the speed of a wake-up. So
+ * it is a few promotions per millisecond, however many wait. */
+#define PLIM_PATIENCE_NS_ PLIM_US(500)
 
 /* How many times to look at the word before sleeping. A wake-up across CPUs costs many times what
  * a short hold does, so a few microseconds of looking are worth it where another CPU may give the
@@ -1246,6 +1264,11 @@ static inline bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_st
 #define PLIM_SPIN 100
 #endif
 #define PLIM_SPIN_UNASKED_ 20 /* cheaper than asking whether there is another CPU */
+
+/* A sleep that lasted less than this did not happen: the word had moved before the kernel looked,
+ * or a wake-up was under way already. */
+#define PLIM_HURRIED_NS_ PLIM_US(10)
+#define PLIM_NAP_NS_ PLIM_US(50)
 
 /* Looks for a while whether a permit gets free, and returns the last word seen. Only while nobody
  * waits: those who do have been looking already, and permits are scarcer than CPUs. */
@@ -1264,16 +1287,17 @@ PLIM_SLOW_ uint64_t plim_spin_(plim_counter *c, uint64_t w)
     return w;
 }
 
-/* Waits as a registered waiter, until the wait ends one way or another. */
-#ifndef PLIM_NAP_NS_
-#define PLIM_NAP_NS_ PLIM_US(50)
-#endif
-PLIM_SLOW_ void plim_nap_(int64_t until)
-{
-    plim_counter nobody;
-    plim_store_relaxed_(&nobody.word, 0);
-    plim_park_(&nobody, PLIM_LANE_NORMAL, 0, until);
-}
+/*
+ * Waits as a registered waiter, until the wait ends one way or another.
+ *
+ * Where permits change hands faster than a thread can fall asleep, a woken waiter that finds none
+ * is caught in a bad cycle: it uses up its token and goes to sleep, a release meanwhile issues the
+ * token again, with a system call, and so the sleep ends before it began. Both sides then pay a
+ * system call per permit. The way out is to keep the token for a nap, a short sleep that nobody
+ * ends: releases issue no wake-up as long as the token is out, and the waiter looks again by
+ * itself. It naps only when its last sleep was over at once and still there is no permit, so when
+ * holds are long enough to sleep through, nobody naps while a permit is free.
+ */
 PLIM_SLOW_ int plim_wait_registered_(plim_counter *c, int64_t now, int64_t deadline)
 {
     const int64_t since = now;
@@ -1283,23 +1307,22 @@ PLIM_SLOW_ int plim_wait_registered_(plim_counter *c, int64_t now, int64_t deadl
     for (;;) {
         int64_t promotion = since + PLIM_PATIENCE_NS_ * (int64_t)plim_waiters_(w);
         plim_step step = plim_wait_step_(w, lane, now >= promotion, now >= deadline);
-        if (step.answer == PLIM_WAITS_ && hurried) {
-            hurried = false;
-            int64_t until = plim_deadline_(now, PLIM_NAP_NS_);
-            plim_nap_(until < deadline ? until : deadline);
-            w = plim_load_relaxed_(&c->word);
-            now = plim_now_();
-        } else if (step.answer == PLIM_SLEEPS_) {
-            
+        if (step.answer == PLIM_SLEEPS_) {
             /* Still normal although aged: all places in the starving lane are taken. Try again
              * after as long a wait as the first. */
             int64_t again = now < promotion ? promotion : now + (promotion - since);
             int64_t until = lane == PLIM_LANE_NORMAL && again < deadline ? again : deadline;
+            int64_t before = now;
             plim_park_(c, lane, plim_half_(w, lane), until);
             w = plim_load_relaxed_(&c->word);
-            int64_t woken = plim_now_();
-            hurried = woken - now < PLIM_US(10);
-            now = woken;
+            now = plim_now_();
+            hurried = now - before < PLIM_HURRIED_NS_;
+        } else if (step.answer == PLIM_WAITS_ && hurried) {
+            int64_t until = now + PLIM_NAP_NS_;
+            plim_nap_(until < deadline ? until : deadline);
+            w = plim_load_relaxed_(&c->word);
+            now = plim_now_();
+            hurried = false;
         } else if (step.answer == 0 ? plim_commit_acquire_(c, &w, step)
                                     : plim_commit_relaxed_(c, &w, step)) {
             if (step.answer >= 0) {
