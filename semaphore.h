@@ -84,9 +84,8 @@
  */
 
 /* A C99 or C++98 file that means the system's <semaphore.h> sees only the end of this one. */
-#if !defined(PLIM_SEMAPHORE_H) && \
-    ((defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L) || \
-     (defined(__cplusplus) && __cplusplus >= 201103L))
+#if !defined(PLIM_SEMAPHORE_H) && ((defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L) || \
+                                   (defined(__cplusplus) && __cplusplus >= 201103L))
 #define PLIM_SEMAPHORE_H
 
 #include <stdint.h>
@@ -383,7 +382,7 @@ static inline void plim_thread_yield_(void)
 /* >>> core (stamped from core/core.h by `make stamp`; edit it there) */
 #ifdef PLIM_CORE_VERSION
 #if PLIM_CORE_VERSION != 100
-#error "Plimsoll headers of different releases in one file (core 0.1.0 here): copy all from one release"
+#error "Plimsoll headers of different releases meet here (core 0.1.0): copy all from one release"
 #endif
 #else
 #define PLIM_CORE_VERSION 100 /* 0.1.0, as major * 10000 + minor * 100 + patch */
@@ -449,9 +448,9 @@ typedef struct plim_executor {
 
 #define PLIM_FOREVER INT64_MAX /* a timeout that never passes */
 #define PLIM_NONE (-1)         /* in options, where 0 stands for a default: really none */
-#define PLIM_US(n) ((int64_t)(n) * 1000)
-#define PLIM_MS(n) ((int64_t)(n) * 1000000)
-#define PLIM_S(n) ((int64_t)(n) * 1000000000)
+#define PLIM_US(n) ((int64_t)(n)*1000)
+#define PLIM_MS(n) ((int64_t)(n)*1000000)
+#define PLIM_S(n) ((int64_t)(n)*1000000000)
 
 /* now + timeout, saturating: a timeout too long to represent is one that never passes. */
 static inline int64_t plim_deadline_(int64_t now, int64_t timeout_ns)
@@ -481,7 +480,7 @@ static inline int64_t plim_deadline_(int64_t now, int64_t timeout_ns)
  * so the schedule explorer and the memory-model checker drive this very code.
  */
 enum { PLIM_LANE_NORMAL = 0, PLIM_LANE_STARVING = 1 }; /* low and high half of the word */
-#define PLIM_ALL_ UINT32_MAX                           /* wake every sleeper of a lane */
+#define PLIM_ALL_ UINT32_MAX /* wake every sleeper of a lane */
 
 typedef struct plim_counter plim_counter;
 
@@ -494,7 +493,9 @@ extern "C++" { /* whoever wraps us in extern "C": templates need C++ linkage */
 #include <atomic>
 }
 #define PLIM_ATOMIC_(T) std::atomic<T>
+/* clang-format off */
 #define PLIM_ATOMIC_INIT_(v) {v}
+/* clang-format on */
 #define PLIM_STD_(name) std::name
 #else
 #include <stdatomic.h>
@@ -509,8 +510,7 @@ extern "C++" { /* whoever wraps us in extern "C": templates need C++ linkage */
 #error "Plimsoll needs lock-free 8-byte atomics, and this target has none"
 #endif
 
-#define plim_load_relaxed_(p) \
-    PLIM_STD_(atomic_load_explicit)((p), PLIM_STD_(memory_order_relaxed))
+#define plim_load_relaxed_(p) PLIM_STD_(atomic_load_explicit)((p), PLIM_STD_(memory_order_relaxed))
 #define plim_store_relaxed_(p, v) \
     PLIM_STD_(atomic_store_explicit)((p), (v), PLIM_STD_(memory_order_relaxed))
 #define plim_cas_(p, seen, v, order) \
@@ -1173,7 +1173,9 @@ PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t dea
 #else
     int64_t us = left / 1000 + 1;
     __ulock_wait(1 /* UL_COMPARE_AND_WAIT */, address, half,
-                 left == 0 ? 0 : us < INT32_MAX ? (uint32_t)us : INT32_MAX);
+                 left == 0        ? 0
+                 : us < INT32_MAX ? (uint32_t)us
+                                  : INT32_MAX);
 #endif
     errno = saved;
 }
@@ -1187,7 +1189,9 @@ PLIM_SLOW_ void plim_unpark_(plim_counter *c, int lane, uint32_t count)
         os_sync_wake_by_address_all(address, 4, OS_SYNC_WAKE_BY_ADDRESS_NONE);
         count = 0;
     }
-    while (count-- > 0 && os_sync_wake_by_address_any(address, 4, OS_SYNC_WAKE_BY_ADDRESS_NONE) == 0) {
+    while (count-- > 0 &&
+           os_sync_wake_by_address_any(address, 4, OS_SYNC_WAKE_BY_ADDRESS_NONE) == 0) {
+        continue;
     }
 #else
     if (count == PLIM_ALL_) {
@@ -1195,6 +1199,7 @@ PLIM_SLOW_ void plim_unpark_(plim_counter *c, int lane, uint32_t count)
         count = 0;
     }
     while (count-- > 0 && __ulock_wake(1, address, 0) == 0) {
+        continue;
     }
 #endif
     errno = saved;
@@ -1427,6 +1432,7 @@ static inline void plim_close_(plim_counter *c)
 {
     uint64_t w = plim_load_relaxed_(&c->word);
     while (!plim_closed_(w) && !plim_commit_relaxed_(c, &w, plim_close_step_(w))) {
+        continue;
     }
 }
 
@@ -1445,11 +1451,13 @@ PLIM_STATIC_ASSERT_(sizeof(struct csem) == 8, "a csem is its word and nothing el
 /* An array of negative length where the permits are out of range. */
 #define CSEM_WORD_(permits) \
     ((uint64_t)(permits) * sizeof(char[(permits) >= 0 && (permits) <= CSEM_MAX ? 1 : -1]) << 33)
+/* clang-format off */
 #ifdef PLIM_PARK_CND
 #define CSEM_INIT(permits) {{PLIM_ATOMIC_INIT_(CSEM_WORD_(permits)), PLIM_ATOMIC_INIT_(0), NULL}}
 #else
 #define CSEM_INIT(permits) {{PLIM_ATOMIC_INIT_(CSEM_WORD_(permits))}}
 #endif
+/* clang-format on */
 
 static inline int csem_init(csem *s, uint32_t permits)
 {
@@ -1536,8 +1544,8 @@ static inline void csem_scope_leave_(csem **held)
 /* A loop that runs once, or not at all. */
 #if defined(__GNUC__) || defined(__clang__)
 #define CSEM_SCOPE_(s, held, once) \
-    for (csem *held __attribute__((cleanup(csem_scope_leave_))) = csem_scope_enter_(s), \
-              *once = held; \
+    for (csem * held __attribute__((cleanup(csem_scope_leave_))) = csem_scope_enter_(s), \
+                     *once = held; \
          once != NULL; once = NULL)
 #else
 #define CSEM_SCOPE_(s, held, once) \

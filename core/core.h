@@ -1,6 +1,6 @@
 #ifdef PLIM_CORE_VERSION
 #if PLIM_CORE_VERSION != 100
-#error "Plimsoll headers of different releases in one file (core 0.1.0 here): copy all from one release"
+#error "Plimsoll headers of different releases meet here (core 0.1.0): copy all from one release"
 #endif
 #else
 #define PLIM_CORE_VERSION 100 /* 0.1.0, as major * 10000 + minor * 100 + patch */
@@ -66,9 +66,9 @@ typedef struct plim_executor {
 
 #define PLIM_FOREVER INT64_MAX /* a timeout that never passes */
 #define PLIM_NONE (-1)         /* in options, where 0 stands for a default: really none */
-#define PLIM_US(n) ((int64_t)(n) * 1000)
-#define PLIM_MS(n) ((int64_t)(n) * 1000000)
-#define PLIM_S(n) ((int64_t)(n) * 1000000000)
+#define PLIM_US(n) ((int64_t)(n)*1000)
+#define PLIM_MS(n) ((int64_t)(n)*1000000)
+#define PLIM_S(n) ((int64_t)(n)*1000000000)
 
 /* now + timeout, saturating: a timeout too long to represent is one that never passes. */
 static inline int64_t plim_deadline_(int64_t now, int64_t timeout_ns)
@@ -98,7 +98,7 @@ static inline int64_t plim_deadline_(int64_t now, int64_t timeout_ns)
  * so the schedule explorer and the memory-model checker drive this very code.
  */
 enum { PLIM_LANE_NORMAL = 0, PLIM_LANE_STARVING = 1 }; /* low and high half of the word */
-#define PLIM_ALL_ UINT32_MAX                           /* wake every sleeper of a lane */
+#define PLIM_ALL_ UINT32_MAX /* wake every sleeper of a lane */
 
 typedef struct plim_counter plim_counter;
 
@@ -111,7 +111,9 @@ extern "C++" { /* whoever wraps us in extern "C": templates need C++ linkage */
 #include <atomic>
 }
 #define PLIM_ATOMIC_(T) std::atomic<T>
+/* clang-format off */
 #define PLIM_ATOMIC_INIT_(v) {v}
+/* clang-format on */
 #define PLIM_STD_(name) std::name
 #else
 #include <stdatomic.h>
@@ -126,8 +128,7 @@ extern "C++" { /* whoever wraps us in extern "C": templates need C++ linkage */
 #error "Plimsoll needs lock-free 8-byte atomics, and this target has none"
 #endif
 
-#define plim_load_relaxed_(p) \
-    PLIM_STD_(atomic_load_explicit)((p), PLIM_STD_(memory_order_relaxed))
+#define plim_load_relaxed_(p) PLIM_STD_(atomic_load_explicit)((p), PLIM_STD_(memory_order_relaxed))
 #define plim_store_relaxed_(p, v) \
     PLIM_STD_(atomic_store_explicit)((p), (v), PLIM_STD_(memory_order_relaxed))
 #define plim_cas_(p, seen, v, order) \
@@ -790,7 +791,9 @@ PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t dea
 #else
     int64_t us = left / 1000 + 1;
     __ulock_wait(1 /* UL_COMPARE_AND_WAIT */, address, half,
-                 left == 0 ? 0 : us < INT32_MAX ? (uint32_t)us : INT32_MAX);
+                 left == 0        ? 0
+                 : us < INT32_MAX ? (uint32_t)us
+                                  : INT32_MAX);
 #endif
     errno = saved;
 }
@@ -804,7 +807,9 @@ PLIM_SLOW_ void plim_unpark_(plim_counter *c, int lane, uint32_t count)
         os_sync_wake_by_address_all(address, 4, OS_SYNC_WAKE_BY_ADDRESS_NONE);
         count = 0;
     }
-    while (count-- > 0 && os_sync_wake_by_address_any(address, 4, OS_SYNC_WAKE_BY_ADDRESS_NONE) == 0) {
+    while (count-- > 0 &&
+           os_sync_wake_by_address_any(address, 4, OS_SYNC_WAKE_BY_ADDRESS_NONE) == 0) {
+        continue;
     }
 #else
     if (count == PLIM_ALL_) {
@@ -812,6 +817,7 @@ PLIM_SLOW_ void plim_unpark_(plim_counter *c, int lane, uint32_t count)
         count = 0;
     }
     while (count-- > 0 && __ulock_wake(1, address, 0) == 0) {
+        continue;
     }
 #endif
     errno = saved;
@@ -1044,6 +1050,7 @@ static inline void plim_close_(plim_counter *c)
 {
     uint64_t w = plim_load_relaxed_(&c->word);
     while (!plim_closed_(w) && !plim_commit_relaxed_(c, &w, plim_close_step_(w))) {
+        continue;
     }
 }
 
