@@ -273,7 +273,7 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
  * which value it saw there, and does not fall asleep if it has changed meanwhile.
  *
  * Invariants, true after every step ("free" is AVAILABLE - STARVING; not when CLOSED):
- *   I1  free > 0 and WAITERS > STARVING   imply   TOKENS > 0
+ *   I1  TOKENS >= min(free, WAITERS - STARVING), or TOKENS is at its limit
  *   I2  TOKENS > 0   implies   some normal waiter is awake, or its wake-up call is under way
  *   I3  at least min(AVAILABLE, STARVING) starving waiters are awake or being woken
  *   I4  STARVING <= WAITERS and TOKENS <= WAITERS - STARVING and both CLOSED bits agree
@@ -298,8 +298,10 @@ struct plim_counter {
 #endif
 };
 
+#ifndef PLIM_STARVING_MAX_ /* the explorer makes these two 1, to reach them with few threads */
 #define PLIM_STARVING_MAX_ 15u
 #define PLIM_TOKENS_MAX_ 255u
+#endif
 #define PLIM_WAITERS_MAX 524287u     /* 2^19 - 1 threads may wait at once */
 #define PLIM_PERMITS_MAX 1073741823u /* 2^30 - 1 */
 
@@ -383,9 +385,10 @@ static inline uint32_t plim_entitled_(uint64_t w)
     return available <= 0 ? 0 : (uint32_t)available < starving ? (uint32_t)available : starving;
 }
 
-/* Ends every transition that may have made a permit, a token or a place in a lane free: restores
- * I1, I3 and I4 and says whom to wake for it. Exactly those are woken that are needed and have not
- * been: the wakes are the amounts by which tokens, or the entitled starving waiters, grow. */
+/* Ends every transition that may have made more permits free, or used up a token while some are:
+ * restores I1 and I3 and says whom to wake for it. Exactly those are woken that are needed and have
+ * not been: the wakes are the amounts by which tokens, or the entitled starving waiters, grow.
+ * (I4 needs no restoring: a normal waiter never stops being one without dropping a token.) */
 static inline plim_step plim_settle_(uint64_t before, uint64_t after, int answer)
 {
     plim_step step = {after, 0, 0, answer};
@@ -399,10 +402,6 @@ static inline plim_step plim_settle_(uint64_t before, uint64_t after, int answer
     }
     uint32_t wanted = surplus <= 0 ? 0 : (uint32_t)surplus < normal ? (uint32_t)surplus : normal;
     wanted = wanted < PLIM_TOKENS_MAX_ ? wanted : PLIM_TOKENS_MAX_;
-    if (tokens > normal) {
-        step.word -= (tokens - normal) * PLIM_TOKENS_ONE_;
-        tokens = normal;
-    }
     if (tokens < wanted) {
         step.word += (wanted - tokens) * PLIM_TOKENS_ONE_;
         step.wake_normal = wanted - tokens;

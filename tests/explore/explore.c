@@ -1,0 +1,730 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The engine of the schedule explorer; explore.h says what it is for.
+ *
+ * Logical threads are fibers: a context on its own stack (ucontext), switched by _setjmp and
+ * _longjmp, which cost no system call. A fiber stops before each of its steps and tells the
+ * scheduler; the scheduler chooses an action: let one of the runnable threads do its step and run
+ * on to the next, let a sleep end by its deadline, or wake a sleeper for no reason.
+ *
+ * Exhaustive search replays a run from its list of choices and then takes the last one that still
+ * has an alternative, depth first. A state that was met before is not searched again. The state is
+ * the world, the clock, and for each thread whether it sleeps, its saved registers and the live
+ * part of its stack: what it will do depends on nothing else. (Garbage in dead stack slots makes
+ * some equal states look different; that costs time, and loses nothing. States are compared by a
+ * 64-bit hash.)
+ *
+ * Random search gives each thread a random priority and changes priorities at a few random steps:
+ * rare orders of a few events are met sooner that way than by throwing dice at every step.
+ */
+#define _GNU_SOURCE
+#include "explore.h"
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <ucontext.h>
+
+enum {
+    STACK_BYTES = 64 * 1024,
+    CHOICES_MAX = 4096,
+    FREED_MAX = 4,
+    EXPIRATIONS = 4, /* deadlines in a run that may pass while somebody could run instead */
+    TRACED = 150     /* steps of a failed run that are shown */
+};
+
+typedef enum { RUNNABLE, ASLEEP, ENDED } fiber_status;
+
+typedef struct fiber {
+    fiber_status status;
+    char *sp;         /* its stack from here on, and `here`, are all that it remembers */
+    const void *word; /* where it sleeps, */
+    int lane;
+    int64_t deadline; /* until when */
+    int priority;     /* random search */
+    void (*body)(void);
+    jmp_buf start, here;
+    ucontext_t context;
+    char *stack;
+} fiber;
+
+typedef struct choice {
+    int taken, of;
+} choice;
+
+static fiber fibers[EXPLORE_THREADS];
+static int threads;       /* of this scenario */
+static int current = -1;  /* the running fiber */
+static int previous = -1; /* the fiber that ran last */
+static jmp_buf scheduler;
+static ucontext_t main_context;
+
+static const explore_scenario *scenario;
+static choice choices[CHOICES_MAX];
+static int depth;   /* choices made in this run */
+static int replays; /* of them, prescribed */
+static int64_t now;
+static int spurious_left, preemptions_left, expirations_left, woken;
+static int bound; /* preemptions allowed in exhaustive runs of this scenario; 0: any number */
+static struct {
+    const char *from, *to;
+} freed[FREED_MAX];
+static int freed_count;
+
+static enum { SEARCH, RANDOM, REPLAY } mode;
+static bool tracing, pruned;
+static char failure[300];
+static uint64_t random_state;
+static int change_points[3];
+static uint64_t runs;
+
+/* ---- the set of states that were met ---- */
+
+static uint64_t *visited;
+static size_t visited_size, visited_count;
+
+static void visited_clear(void)
+{
+    free(visited);
+    visited_size = (size_t)1 << 16;
+    visited_count = 0;
+    visited = calloc(visited_size, sizeof *visited);
+}
+
+static bool visited_add_to(uint64_t *set, size_t size, uint64_t state)
+{
+    size_t i = (size_t)state & (size - 1);
+    while (set[i] != 0) {
+        if (set[i] == state) {
+            return false;
+        }
+        i = (i + 1) & (size - 1);
+    }
+    set[i] = state;
+    return true;
+}
+
+static bool visited_add(uint64_t state)
+{
+    if (visited_count * 2 > visited_size) {
+        uint64_t *larger = calloc(visited_size * 2, sizeof *larger);
+        for (size_t i = 0; i < visited_size; i++) {
+            if (visited[i] != 0) {
+                visited_add_to(larger, visited_size * 2, visited[i]);
+            }
+        }
+        free(visited);
+        visited = larger;
+        visited_size *= 2;
+    }
+    bool added = visited_add_to(visited, visited_size, state | 1);
+    visited_count += added;
+    return added;
+}
+
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+    h ^= v + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
+    h *= 0xff51afd7ed558ccdu;
+    return h ^ h >> 32;
+}
+
+static uint64_t mix_bytes(uint64_t h, const void *from, size_t size)
+{
+    const char *bytes = from;
+    for (; size >= 8; size -= 8, bytes += 8) {
+        uint64_t v;
+        memcpy(&v, bytes, 8);
+        h = mix(h, v);
+    }
+    for (; size > 0; size--) {
+        h = mix(h, (uint64_t)*bytes++);
+    }
+    return h;
+}
+
+static uint64_t state_hash(void)
+{
+    uint64_t h = mix((uint64_t)now, (uint64_t)spurious_left << 32 | (uint32_t)preemptions_left);
+    h = mix_bytes(h, scenario->world, scenario->world_size);
+    h = mix(h, (uint64_t)freed_count << 32 | (uint32_t)expirations_left);
+    if (bound != 0) {
+        h = mix(h, (uint64_t)previous);
+    }
+    for (int i = 0; i < threads; i++) {
+        const fiber *f = &fibers[i];
+        h = mix(h, (uint64_t)f->status);
+        if (f->status != ENDED) {
+            h = mix_bytes(h, &f->here, sizeof f->here);
+            h = mix_bytes(h, f->sp, (size_t)(f->stack + STACK_BYTES - f->sp));
+        }
+    }
+    return h;
+}
+
+/* ---- random numbers ---- */
+
+static uint64_t random_next(void)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return random_state;
+}
+
+static int random_below(int n)
+{
+    return (int)(random_next() % (uint64_t)n);
+}
+
+/* ---- fibers ---- */
+
+static void fiber_entry(int index)
+{
+    fiber *f = &fibers[index];
+    if (_setjmp(f->start) == 0) {
+        swapcontext(&f->context, &main_context);
+    }
+    fibers[current].body();
+    fibers[current].status = ENDED;
+    _longjmp(scheduler, 1);
+}
+
+static void fibers_make(void)
+{
+    for (int i = 0; i < EXPLORE_THREADS; i++) {
+        fiber *f = &fibers[i];
+        f->stack = malloc(STACK_BYTES);
+        getcontext(&f->context);
+        f->context.uc_stack.ss_sp = f->stack;
+        f->context.uc_stack.ss_size = STACK_BYTES;
+        f->context.uc_link = &main_context;
+        makecontext(&f->context, (void (*)(void))fiber_entry, 1, i);
+        swapcontext(&main_context, &f->context);
+    }
+}
+
+/* noinline: so that everything its callers still need is above its frame. */
+__attribute__((noinline)) static void to_scheduler(void)
+{
+    fibers[current].sp = __builtin_frame_address(0);
+    if (_setjmp(fibers[current].here) == 0) {
+        _longjmp(scheduler, 1);
+    }
+}
+
+static void to_fiber(int index)
+{
+    current = index;
+    if (_setjmp(scheduler) == 0) {
+        _longjmp(fibers[index].here, 1);
+    }
+    previous = current;
+    current = -1;
+}
+
+/* ---- failures ---- */
+
+static void fail_run(const char *what)
+{
+    if (failure[0] == '\0') {
+        snprintf(failure, sizeof failure, "%s", what);
+    }
+}
+
+void explore_fail(const char *file, int line, const char *what)
+{
+    char text[280];
+    snprintf(text, sizeof text, "%s:%d: not true: %s", file, line, what);
+    fail_run(text);
+    if (current >= 0) {
+        fibers[current].status = ENDED;
+        _longjmp(scheduler, 1);
+    }
+}
+
+void explore_free(const void *memory, size_t size)
+{
+    freed[freed_count].from = memory;
+    freed[freed_count].to = (const char *)memory + size;
+    freed_count++;
+}
+
+int explore_woken(void)
+{
+    return woken;
+}
+
+static void touch(const void *p)
+{
+    for (int i = 0; i < freed_count; i++) {
+        if ((const char *)p >= freed[i].from && (const char *)p < freed[i].to) {
+            explore_fail("freed memory", 0, "nobody touches it");
+        }
+    }
+}
+
+/* ---- the steps of threads ---- */
+
+static void trace(const char *format, uint64_t word)
+{
+    if (tracing && depth + TRACED > replays) {
+        printf("      thread %d  ", current);
+        printf("%-28s ", format);
+        explore_print_word(word);
+        printf("\n");
+    }
+}
+
+/* A thread is about to do something that others can see. Returns when the scheduler lets it. */
+static void before_step(void)
+{
+    if (current < 0) {
+        return; /* setup and check run alone */
+    }
+    to_scheduler();
+}
+
+uint64_t explore_load(const uint64_t *p)
+{
+    before_step();
+    touch(p);
+    trace("load", *p);
+    return *p;
+}
+
+void explore_store(uint64_t *p, uint64_t v)
+{
+    before_step();
+    touch(p);
+    *p = v;
+    trace("store", v);
+}
+
+bool explore_cas(uint64_t *p, uint64_t *seen, uint64_t v)
+{
+    before_step();
+    touch(p);
+    bool same = *p == *seen;
+    if (!same) {
+        trace("compare-exchange, failed", *p);
+        *seen = *p;
+        return false;
+    }
+    const char *bad = explore_bad_step(*p, v);
+    *p = v;
+    trace("compare-exchange", v);
+    if (bad != NULL) {
+        explore_fail("step", 0, bad);
+    }
+    return true;
+}
+
+int64_t explore_now(void)
+{
+    return now; /* no step: time passes only where a sleep may end, and that may be at any time */
+}
+
+void explore_park(const void *word, int lane, uint32_t half, int64_t deadline)
+{
+    before_step();
+    touch(word);
+    uint64_t w = *(const uint64_t *)word;
+    uint32_t current_half = (uint32_t)(lane != 0 ? w >> 32 : w);
+    if (current_half != half) {
+        trace("sleep, refused", w);
+        return;
+    }
+    trace(lane != 0 ? "sleeps in the starving lane" : "sleeps", w);
+    fiber *f = &fibers[current];
+    f->status = ASLEEP;
+    f->word = word;
+    f->lane = lane;
+    f->deadline = deadline;
+    to_scheduler(); /* comes back when somebody has made it runnable, and chosen */
+}
+
+void explore_nap(int64_t until)
+{
+    before_step();
+    now = until > now ? until : now;
+}
+
+static int choose(int n);
+
+void explore_unpark(const void *word, int lane, uint32_t count)
+{
+    before_step();
+    if (tracing && depth + TRACED > replays) {
+        printf("      thread %d  wakes %" PRIu32 "%s\n", current, count,
+               lane != 0 ? " in the starving lane" : "");
+    }
+    while (count-- > 0) {
+        int sleepers[EXPLORE_THREADS], n = 0;
+        for (int i = 0; i < threads; i++) {
+            if (fibers[i].status == ASLEEP && fibers[i].word == word && fibers[i].lane == lane) {
+                sleepers[n++] = i;
+            }
+        }
+        if (n == 0) {
+            break;
+        }
+        /* Any of them: not all systems wake the one that came first. */
+        fibers[sleepers[n > 1 ? choose(n) : 0]].status = RUNNABLE;
+        now += scenario->tick;
+        woken++;
+    }
+}
+
+/* ---- the scheduler ---- */
+
+/* The next of the run's choices: prescribed, or the first alternative, or a random one. */
+static int choose(int n)
+{
+    if (depth == CHOICES_MAX) {
+        fail_run("more steps than the explorer allows: a live-lock?");
+        return 0;
+    }
+    choice *c = &choices[depth];
+    if (depth >= replays) {
+        c->taken = mode == RANDOM ? random_below(n) : 0;
+    }
+    c->of = n;
+    if (c->taken >= n) {
+        fail_run("the run did not repeat itself: a body depends on something outside the world");
+        c->taken = 0;
+    }
+    return choices[depth++].taken;
+}
+
+typedef struct action {
+    enum { RUN, EXPIRE, DISTURB } kind;
+    int thread;
+} action;
+
+static int actions_now(action *list, bool *somebody_runs)
+{
+    int n = 0;
+    *somebody_runs = false;
+    /* The thread that ran last comes first: so the first run of all has the fewest switches. */
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 0; i < threads; i++) {
+            if (fibers[i].status == RUNNABLE && (i == previous) == (pass == 0)) {
+                bool preempts =
+                    pass == 1 && previous >= 0 && fibers[previous].status == RUNNABLE && bound != 0;
+                *somebody_runs = true;
+                if (!preempts || preemptions_left > 0 || mode == RANDOM) {
+                    list[n++] = (action){RUN, i};
+                }
+            }
+        }
+    }
+    for (int i = 0; i < threads && (expirations_left > 0 || !*somebody_runs); i++) {
+        if (fibers[i].status == ASLEEP && fibers[i].deadline != INT64_MAX) {
+            list[n++] = (action){EXPIRE, i};
+        }
+    }
+    for (int i = 0; i < threads && spurious_left > 0; i++) {
+        if (fibers[i].status == ASLEEP) {
+            list[n++] = (action){DISTURB, i};
+        }
+    }
+    return n;
+}
+
+/* Random search: mostly the runnable thread of the highest priority; now and then something of the
+ * environment. */
+static int random_action(const action *list, int n)
+{
+    int best = -1;
+    for (int i = 0; i < n; i++) {
+        if (list[i].kind == RUN &&
+            (best < 0 || fibers[list[i].thread].priority > fibers[list[best].thread].priority)) {
+            best = i;
+        }
+    }
+    if (best < 0 || random_below(12) == 0) {
+        return random_below(n);
+    }
+    for (int i = 0; i < 3; i++) {
+        if (depth == change_points[i]) {
+            fibers[list[best].thread].priority = -1 - i;
+        }
+    }
+    return best;
+}
+
+static void run_once(void)
+{
+    memset(scenario->world, 0, scenario->world_size);
+    depth = 0;
+    now = 1000000;
+    woken = 0;
+    freed_count = 0;
+    failure[0] = '\0';
+    pruned = false;
+    previous = -1;
+    current = -1;
+    spurious_left = scenario->spurious;
+    expirations_left = EXPIRATIONS;
+    preemptions_left = bound;
+    runs++;
+    for (int i = 0; i < threads; i++) {
+        fiber *f = &fibers[i];
+        f->status = RUNNABLE;
+        f->sp = f->stack + STACK_BYTES;
+        f->body = scenario->body[i];
+        f->priority = mode == RANDOM ? random_below(1000) : 0;
+        memcpy(&f->here, &f->start, sizeof f->here);
+    }
+    for (int i = 0; i < 3 && mode == RANDOM; i++) {
+        change_points[i] = random_below(60);
+    }
+    scenario->setup();
+
+    while (failure[0] == '\0') {
+        action list[3 * EXPLORE_THREADS];
+        bool somebody_runs;
+        int n = actions_now(list, &somebody_runs);
+        if (!somebody_runs) {
+            for (int i = 0; i < 2; i++) {
+                const char *bad =
+                    scenario->words[i] == NULL ? NULL : explore_bad_rest(*scenario->words[i]);
+                if (bad != NULL && freed_count == 0) {
+                    fail_run(bad);
+                }
+            }
+        }
+        if (n == 0 || failure[0] != '\0') {
+            break;
+        }
+        if (mode == SEARCH && depth >= replays) {
+            if (!visited_add(state_hash())) {
+                pruned = true;
+                return;
+            }
+        }
+        if (mode == RANDOM && depth >= replays && depth < CHOICES_MAX) {
+            choices[depth].taken = random_action(list, n);
+            choices[depth].of = n;
+            replays = depth + 1;
+        }
+        action chosen = list[choose(n)];
+        fiber *f = &fibers[chosen.thread];
+        switch (chosen.kind) {
+        case RUN:
+            if (previous >= 0 && previous != chosen.thread && fibers[previous].status == RUNNABLE) {
+                preemptions_left--;
+            }
+            to_fiber(chosen.thread);
+            break;
+        case EXPIRE:
+            now = f->deadline > now ? f->deadline : now;
+            expirations_left -= expirations_left > 0;
+            f->status = RUNNABLE;
+            if (tracing && depth + TRACED > replays) {
+                printf("      thread %d  's sleep ends by its deadline\n", chosen.thread);
+            }
+            break;
+        case DISTURB:
+            spurious_left--;
+            f->status = RUNNABLE;
+            if (tracing && depth + TRACED > replays) {
+                printf("      thread %d  is woken for no reason\n", chosen.thread);
+            }
+            break;
+        }
+    }
+    for (int i = 0; i < threads && failure[0] == '\0'; i++) {
+        if (fibers[i].status != ENDED) {
+            fail_run("deadlock: a thread sleeps for ever");
+        }
+    }
+    if (failure[0] == '\0') {
+        scenario->check();
+    }
+}
+
+/* Prepares the next run of an exhaustive search; false if there is none. */
+static bool next_run(void)
+{
+    while (depth > 0 && choices[depth - 1].taken + 1 >= choices[depth - 1].of) {
+        depth--;
+    }
+    if (depth == 0) {
+        return false;
+    }
+    choices[depth - 1].taken++;
+    replays = depth;
+    return true;
+}
+
+static void report(const char *program)
+{
+    char kept[sizeof failure];
+    printf("    FAILED: %s\n    the schedule:\n", failure);
+    memcpy(kept, failure, sizeof kept);
+    replays = depth;
+    mode = REPLAY;
+    tracing = true;
+    run_once();
+    tracing = false;
+    printf("    %s\n    replay: %s -s '%s' -b %d -r ",
+           strcmp(kept, failure) == 0 ? kept : "(differs)", program, scenario->name, bound);
+    for (int i = 0; i < replays; i++) {
+        printf("%s%d", i == 0 ? "" : ",", choices[i].taken);
+    }
+    printf("\n");
+}
+
+static bool search(double seconds)
+{
+    clock_t limit = clock() + (clock_t)(seconds * CLOCKS_PER_SEC);
+    mode = SEARCH;
+    replays = 0;
+    depth = 0;
+    visited_clear();
+    do {
+        run_once();
+        if (failure[0] != '\0') {
+            return false;
+        }
+        if ((runs & 1023) == 0 && clock() > limit) {
+            fail_run("the search did not end in its time");
+            return false;
+        }
+    } while (next_run());
+    return true;
+}
+
+static bool random_search(uint64_t count, uint64_t seed)
+{
+    mode = RANDOM;
+    for (uint64_t i = 0; i < count; i++) {
+        random_state = mix(seed, i) | 1;
+        replays = 0;
+        run_once();
+        if (failure[0] != '\0') {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void usage(const char *program)
+{
+    printf("usage: %s [-s TEXT] [-n RANDOM_RUNS] [-x SEED] [-T SECONDS] [-b BOUND] [-r CHOICES] "
+           "[-q] [-f] [-l]\n"
+           "  -s  only scenarios whose name contains TEXT\n"
+           "  -n  random runs of each scenario, after the exhaustive search (2000)\n"
+           "  -x  seed of the random runs (1)\n"
+           "  -T  give up on a scenario's exhaustive search after this time, as a failure (600)\n"
+           "  -b  allow at most so many preemptions in a run (as each scenario says)\n"
+           "  -r  replay one run with a trace of its steps\n"
+           "  -q  say only the sum\n"
+           "  -f  stop at the first failure\n"
+           "  -l  list the scenarios\n",
+           program);
+}
+
+int main(int argc, char **argv)
+{
+    const char *only = "", *replay = NULL;
+    uint64_t random_runs = 2000, seed = 1;
+    double seconds = 600;
+    int at_most = 0;
+    bool quiet = false, list = false, first = false;
+    for (int i = 1; i < argc; i++) {
+        const char *value = i + 1 < argc ? argv[i + 1] : "";
+        if (strcmp(argv[i], "-q") == 0) {
+            quiet = true;
+            continue;
+        } else if (strcmp(argv[i], "-f") == 0) {
+            first = true;
+            continue;
+        } else if (strcmp(argv[i], "-l") == 0) {
+            list = true;
+            continue;
+        } else if (strcmp(argv[i], "-s") == 0) {
+            only = value;
+        } else if (strcmp(argv[i], "-n") == 0) {
+            random_runs = strtoull(value, NULL, 10);
+        } else if (strcmp(argv[i], "-x") == 0) {
+            seed = strtoull(value, NULL, 10);
+        } else if (strcmp(argv[i], "-T") == 0) {
+            seconds = strtod(value, NULL);
+        } else if (strcmp(argv[i], "-b") == 0) {
+            at_most = (int)strtol(value, NULL, 10);
+        } else if (strcmp(argv[i], "-r") == 0) {
+            replay = value;
+        } else {
+            usage(argv[0]);
+            return 2;
+        }
+        i++;
+    }
+
+    fibers_make();
+    int passed = 0, failed = 0;
+    for (size_t i = 0; explore_scenarios[i] != NULL; i++) {
+        scenario = explore_scenarios[i];
+        if (strstr(scenario->name, only) == NULL) {
+            continue;
+        }
+        if (list) {
+            printf("%s\n", scenario->name);
+            continue;
+        }
+        for (threads = 0; threads < EXPLORE_THREADS && scenario->body[threads] != NULL;) {
+            threads++;
+        }
+        bound = scenario->preemptions;
+        bound = at_most != 0 && (bound == 0 || bound > at_most) ? at_most : bound;
+        if (replay != NULL) {
+            const char *at = replay;
+            mode = REPLAY;
+            tracing = true;
+            for (replays = 0; *at != '\0' && replays < CHOICES_MAX; replays++) {
+                choices[replays].taken = (int)strtol(at, (char **)&at, 10);
+                at += *at == ',';
+            }
+            run_once();
+            printf("%s\n", failure[0] != '\0' ? failure : "no failure");
+            return failure[0] != '\0';
+        }
+        runs = 0;
+        clock_t began = clock();
+        bool good = scenario->random_only || search(seconds);
+        uint64_t searched = runs, met = visited_count;
+        good = good && random_search(scenario->random_only ? random_runs * 10 : random_runs, seed);
+        if (!quiet || !good) {
+            printf("  %-58s ", scenario->name);
+            if (scenario->random_only) {
+                printf("random only, ");
+            } else if (bound != 0) {
+                printf("%" PRIu64 " states, up to %d preemptions, ", met, bound);
+            } else {
+                printf("%" PRIu64 " states, all schedules, ", met);
+            }
+            printf("%" PRIu64 " + %" PRIu64 " runs, %.1f s\n", searched, runs - searched,
+                   (double)(clock() - began) / CLOCKS_PER_SEC);
+        }
+        if (good) {
+            passed++;
+        } else {
+            failed++;
+            report(argv[0]);
+        }
+        fflush(stdout);
+        if (first && !good) {
+            break;
+        }
+    }
+    if (!list) {
+        printf("%d passed, %d failed\n", passed, failed);
+    }
+    return failed != 0;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The platform that the schedule explorer gives to the headers (PLIM_PLATFORM): every atomic step,
+ * sleep, wake-up and look at the clock becomes a call of the explorer, which decides who runs next.
+ * One logical thread runs at a time, so plain memory is as good as atomic; the memory orders are
+ * checked elsewhere (tests/relacy).
+ */
+#ifndef PLIM_EXPLORE_PLATFORM_H
+#define PLIM_EXPLORE_PLATFORM_H
+
+#include "explore.h"
+
+#define PLIM_ATOMIC_(T) T
+#define PLIM_ATOMIC_INIT_(v) v
+#define plim_load_relaxed_(p) explore_load(p)
+#define plim_store_relaxed_(p, v) explore_store((p), (v))
+#define plim_cas_relaxed_(p, seen, v) explore_cas((p), (seen), (v))
+#define plim_cas_acquire_(p, seen, v) explore_cas((p), (seen), (v))
+#define plim_cas_release_(p, seen, v) explore_cas((p), (seen), (v))
+#define plim_now_() explore_now()
+#define plim_pause_() ((void)0) /* the load that follows is where others may run */
+#define plim_many_cpus_() true
+#define plim_park_(counter, lane, half, deadline) \
+    explore_park((const void *)(counter), (lane), (half), (deadline))
+#define plim_unpark_(counter, lane, count) explore_unpark((const void *)(counter), (lane), (count))
+#define plim_nap_(until) explore_nap(until)
+
+#endif
