@@ -37,11 +37,11 @@
  *                sleeper is needed that has not been woken yet.
  *   Progress     try_acquire, release, reduce, drain and close are lock-free and never block.
  *   Order        What a thread did before it released a permit has happened for the thread that
- *                acquires it. Failed calls, reduce, drain and close order nothing.
+ *                acquires or drains it. Failed calls, reduce and close order nothing.
  *   Fairness     A free permit goes to whoever comes first, also to a passer-by ahead of a
- *                sleeper: that is what makes it fast. But a thread that has waited 1 ms for
- *                each thread that waits is owed the next permit, and newcomers get only what is
- *                left over. So nobody starves, however greedy the others.
+ *                sleeper: that is what makes it fast. But a thread that has waited half a
+ *                millisecond for each thread that waits is owed a permit, and others get only
+ *                what is left over. So nobody starves, however greedy the others.
  *   Definite     A try fails only if there is no permit to be had (free, and owed to nobody); a
  *                timed wait takes a permit that is there at its end. A wait never ends early.
  *   Lifetime     The release does not touch the csem after the step that lets another thread in.
@@ -178,15 +178,15 @@ static inline uint32_t csem_waiters(csem *s);
 #include <stdint.h>
 #include <time.h>
 
-#if defined(__SANITIZE_THREAD__)
+#ifndef PLIM_USE_PTHREADS
+#if defined(__SANITIZE_THREAD__) || defined(__STDC_NO_THREADS__)
 #define PLIM_USE_PTHREADS
-#elif defined(__has_feature)
+#endif
+#endif
+#if defined(__has_feature) && !defined(PLIM_USE_PTHREADS)
 #if __has_feature(thread_sanitizer)
 #define PLIM_USE_PTHREADS
 #endif
-#endif
-#if defined(__STDC_NO_THREADS__) && !defined(PLIM_USE_PTHREADS)
-#define PLIM_USE_PTHREADS
 #endif
 #if defined(__has_include) && !defined(PLIM_USE_PTHREADS)
 #if !__has_include(<threads.h>)
@@ -887,7 +887,8 @@ static inline plim_step plim_wait_step_(uint64_t w, int lane, bool aged, bool ex
         return plim_leave_step_(w, lane, 0, ETIMEDOUT);
     }
     if (!starving && aged && plim_starving_(w) < PLIM_STARVING_MAX_) {
-        return plim_settle_(w, plim_drop_token_(w) + PLIM_STARVING_ONE_, PLIM_PROMOTED_);
+        /* Nothing to settle: no permit is free, and this frees none. */
+        return plim_answer_(plim_drop_token_(w) + PLIM_STARVING_ONE_, PLIM_PROMOTED_);
     }
     if (!starving && plim_tokens_(w) != 0) {
         return plim_answer_(w - PLIM_TOKENS_ONE_, PLIM_WAITS_);

@@ -505,7 +505,8 @@ static inline plim_step plim_wait_step_(uint64_t w, int lane, bool aged, bool ex
         return plim_leave_step_(w, lane, 0, ETIMEDOUT);
     }
     if (!starving && aged && plim_starving_(w) < PLIM_STARVING_MAX_) {
-        return plim_settle_(w, plim_drop_token_(w) + PLIM_STARVING_ONE_, PLIM_PROMOTED_);
+        /* Nothing to settle: no permit is free, and this frees none. */
+        return plim_answer_(plim_drop_token_(w) + PLIM_STARVING_ONE_, PLIM_PROMOTED_);
     }
     if (!starving && plim_tokens_(w) != 0) {
         return plim_answer_(w - PLIM_TOKENS_ONE_, PLIM_WAITS_);

@@ -18,15 +18,15 @@
 #include <stdint.h>
 #include <time.h>
 
-#if defined(__SANITIZE_THREAD__)
+#ifndef PLIM_USE_PTHREADS
+#if defined(__SANITIZE_THREAD__) || defined(__STDC_NO_THREADS__)
 #define PLIM_USE_PTHREADS
-#elif defined(__has_feature)
+#endif
+#endif
+#if defined(__has_feature) && !defined(PLIM_USE_PTHREADS)
 #if __has_feature(thread_sanitizer)
 #define PLIM_USE_PTHREADS
 #endif
-#endif
-#if defined(__STDC_NO_THREADS__) && !defined(PLIM_USE_PTHREADS)
-#define PLIM_USE_PTHREADS
 #endif
 #if defined(__has_include) && !defined(PLIM_USE_PTHREADS)
 #if !__has_include(<threads.h>)

@@ -1,0 +1,237 @@
+# Plimsoll. `make` lists the targets. Nothing is written outside $(BUILD).
+
+BUILD  ?= build
+CC     ?= cc
+CXX    ?= c++
+PREFIX ?= /usr/local
+
+HEADERS  = semaphore.h
+WARNINGS = -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror
+CFLAGS  ?= -O2 -g
+STD      = -std=c11
+SHELL    = /bin/sh
+
+# Tests are compiled with tests/greatest.h, our own; GREATEST=path/to/greatest.h takes the genuine
+# one instead. It has warnings of its own, so ours are off then.
+GREATEST =
+ifneq ($(GREATEST),)
+TEST_FLAGS = -include $(abspath $(GREATEST))
+TEST_WARNINGS = -w
+else
+TEST_FLAGS =
+TEST_WARNINGS = $(WARNINGS)
+endif
+
+# name of a test program, then the file it is made of and its flags
+UNIT_TESTS = test_core test_semaphore test_semaphore_cnd test_semaphore_cnd_pthreads \
+             test_semaphore_nospin test_semaphore_posix
+SOURCE_test_core                     = tests/test_core.c
+SOURCE_test_semaphore                = tests/test_semaphore.c
+SOURCE_test_semaphore_cnd            = tests/test_semaphore.c -DPLIM_PARK_CND
+SOURCE_test_semaphore_cnd_pthreads   = tests/test_semaphore.c -DPLIM_PARK_CND -DPLIM_USE_PTHREADS \
+                                       -D_GNU_SOURCE
+SOURCE_test_semaphore_nospin         = tests/test_semaphore.c -DPLIM_SPIN=0
+SOURCE_test_semaphore_posix          = tests/test_semaphore_posix.c
+SOURCE_stress_semaphore              = tests/stress_semaphore.c
+SOURCE_stress_semaphore_cnd          = tests/stress_semaphore.c -DPLIM_PARK_CND
+STRESS_TESTS = stress_semaphore stress_semaphore_cnd
+PROGRAMS     = $(UNIT_TESTS) $(STRESS_TESTS)
+EXAMPLES     = $(patsubst examples/%.c,%,$(wildcard examples/*.c))
+DEPENDENCIES = $(HEADERS) $(wildcard core/*.h tests/*.c tests/*.h) Makefile
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
+
+# ---- tests
+
+$(BUILD)/tests/%: $(DEPENDENCIES)
+	@mkdir -p $(@D)
+	$(CC) $(STD) $(CFLAGS) $(TEST_WARNINGS) $(TEST_FLAGS) $(SOURCE_$*) -o $@ -pthread
+
+$(BUILD)/examples/%: examples/%.c $(HEADERS) Makefile
+	@mkdir -p $(@D)
+	$(CC) $(STD) $(CFLAGS) $(WARNINGS) $< -o $@ -pthread
+
+.PHONY: test
+test: programs ## everything that a C compiler and make can check, in a minute
+	@{ echo "check-stamp: $(MAKE) -s check-stamp"; \
+	   echo "check-version: $(MAKE) -s check-version"; \
+	   for t in $(UNIT_TESTS); do echo "$$t: $(BUILD)/tests/$$t"; done; \
+	   echo "stress: $(BUILD)/tests/stress_semaphore 2"; \
+	   echo "stress, conditions: $(BUILD)/tests/stress_semaphore_cnd 2"; \
+	   echo "explorer, quick: tests/explore/run.sh quick"; \
+	   echo "compile, quick: tests/compile/matrix.sh --quick"; \
+	   echo "check-shadow: tests/compile/shadow.sh"; \
+	   echo "check-names: tests/compile/names.sh"; \
+	   echo "example limited_downloads: $(BUILD)/examples/limited_downloads"; \
+	   echo "example tour_semaphore: $(BUILD)/examples/tour_semaphore fast"; \
+	   echo "README example: $(MAKE) -s check-readme"; \
+	 } | CC='$(CC)' CXX='$(CXX)' BUILD='$(BUILD)' tests/run.sh
+
+.PHONY: programs
+programs: $(PROGRAMS:%=$(BUILD)/tests/%) $(EXAMPLES:%=$(BUILD)/examples/%)
+
+.PHONY: unit
+unit: $(UNIT_TESTS:%=$(BUILD)/tests/%) ## only the unit tests
+	@for t in $(UNIT_TESTS); do echo "$$t: $(BUILD)/tests/$$t"; done | BUILD='$(BUILD)' tests/run.sh
+
+.PHONY: demo
+demo: $(BUILD)/examples/tour_semaphore ## a short tour, live
+	@$(BUILD)/examples/tour_semaphore
+
+# ---- the stamped blocks, versions, the README
+
+.PHONY: stamp
+stamp: ## renew the blocks that the headers share, from core/
+	@mkdir -p $(BUILD)
+	@for h in $(HEADERS); do \
+	   awk -v dir=core -f tools/stamp.awk $$h >$(BUILD)/stamped || exit 1; \
+	   cmp -s $(BUILD)/stamped $$h || { cp $(BUILD)/stamped $$h; echo "stamped $$h"; }; \
+	 done
+
+.PHONY: check-stamp
+check-stamp: ## are the shared blocks what core/ says?
+	@for h in $(HEADERS); do \
+	   awk -v dir=core -f tools/stamp.awk $$h | diff -u $$h - || \
+	     { echo "$$h is not what core/ says: make stamp"; exit 1; }; \
+	 done
+
+.PHONY: check-version
+check-version: ## is there one version everywhere?
+	@want=$$(sed -n 's/^## \([0-9][0-9.]*\).*/\1/p' CHANGELOG.md | head -n 1); \
+	 for h in $(HEADERS); do \
+	   have=$$(sed -n '1s/.* - v\([0-9.]*\) - .*/\1/p' $$h); \
+	   [ "$$have" = "$$want" ] || { echo "$$h is $$have, CHANGELOG.md says $$want"; exit 1; }; \
+	 done; \
+	 number=$$(echo "$$want" | awk -F . '{ print $$1 * 10000 + $$2 * 100 + $$3 }'); \
+	 [ "$$(grep -c -e "define PLIM_CORE_VERSION $$number /\* $$want," \
+	    -e "PLIM_CORE_VERSION != $$number" -e "(core $$want)" core/core.h)" = 3 ] || \
+	   { echo "core/core.h does not say $$want everywhere"; exit 1; }
+
+.PHONY: check-readme
+check-readme: ## does the README show the example that is tested, and the header's own compile?
+	@mkdir -p $(BUILD)/readme
+	@awk '/^```c$$/ { on = 1; next } /^```$$/ { on = 0 } on' README.md >$(BUILD)/readme/shown.c
+	@sed '/^\/\*/,/\*\//d; s|"../semaphore.h"|"semaphore.h"|' examples/limited_downloads.c | \
+	   diff - $(BUILD)/readme/shown.c
+	@awk '/^ \*     #include/ { on = 1 } /^ \* OVERVIEW/ { exit } on' semaphore.h | \
+	   sed 's/^ \* \{0,1\}//' >$(BUILD)/readme/quick_start.c
+	@{ echo 'static int download(const char *url) { return url[0] == 0; }'; \
+	   cat $(BUILD)/readme/quick_start.c; echo 'int main(void) { return fetch("x"); }'; \
+	 } >$(BUILD)/readme/complete.c
+	@$(CC) $(STD) $(WARNINGS) -Wno-missing-prototypes -iquote . $(BUILD)/readme/complete.c \
+	   -o $(BUILD)/readme/complete -pthread && $(BUILD)/readme/complete
+
+.PHONY: check-shadow
+check-shadow: ## does <semaphore.h> still mean POSIX's to those who want it?
+	@CC='$(CC)' CXX='$(CXX)' BUILD='$(BUILD)' tests/compile/shadow.sh
+
+.PHONY: check-names
+check-names: ## do our names keep out of others' way?
+	@CC='$(CC)' CXX='$(CXX)' BUILD='$(BUILD)' tests/compile/names.sh
+
+.PHONY: compile-matrix
+compile-matrix: ## the headers with every compiler, language and target at hand
+	@CC='$(CC)' CXX='$(CXX)' BUILD='$(BUILD)' tests/compile/matrix.sh
+
+# ---- heavier checks
+
+SANITIZED = $(UNIT_TESTS) $(STRESS_TESTS)
+NO_ASLR  := $(shell setarch -R true 2>/dev/null && echo setarch -R)
+
+COMMA := ,
+# The leak checker is blind in C11's threads, so the tests use POSIX's here.
+define SANITIZE # name, flags
+$(BUILD)/$(1)/%: $(DEPENDENCIES)
+	@mkdir -p $$(@D)
+	$(CC) -std=gnu11 -O1 -g -fno-omit-frame-pointer $(2) $(WARNINGS) $$(or $$(SOURCE_$$*),tests/$$*.c) \
+	  -o $$@ -pthread
+endef
+$(eval $(call SANITIZE,tsan,-fsanitize=thread))
+$(eval $(call SANITIZE,asan,-fsanitize=address$(COMMA)undefined -fno-sanitize-recover=all -DPLIM_USE_PTHREADS))
+
+
+.PHONY: tsan
+tsan: $(SANITIZED:%=$(BUILD)/tsan/%) $(BUILD)/tsan/racy ## the tests under ThreadSanitizer
+	@{ echo "tsan finds a race: $(NO_ASLR) $(BUILD)/tsan/racy 2>&1 | grep 'data race'"; \
+	   for t in $(UNIT_TESTS); do echo "tsan $$t: $(NO_ASLR) $(BUILD)/tsan/$$t"; done; \
+	   for t in $(STRESS_TESTS); do echo "tsan $$t: $(NO_ASLR) $(BUILD)/tsan/$$t 5"; done; \
+	 } | TSAN_OPTIONS=halt_on_error=1 BUILD='$(BUILD)' tests/run.sh
+
+.PHONY: asan
+asan: $(SANITIZED:%=$(BUILD)/asan/%) ## the tests under AddressSanitizer, UBSan and LeakSanitizer
+	@{ for t in $(UNIT_TESTS); do echo "asan $$t: $(BUILD)/asan/$$t"; done; \
+	   for t in $(STRESS_TESTS); do echo "asan $$t: $(BUILD)/asan/$$t 3"; done; \
+	 } | ASAN_OPTIONS=detect_leaks=1 BUILD='$(BUILD)' tests/run.sh
+
+.PHONY: valgrind
+valgrind: $(PROGRAMS:%=$(BUILD)/tests/%) ## the unit tests under valgrind's memcheck
+	@if command -v valgrind >/dev/null; then \
+	   for t in $(UNIT_TESTS); do \
+	     echo "valgrind $$t: valgrind -q --error-exitcode=9 --leak-check=full --fair-sched=yes \
+	       $(BUILD)/tests/$$t"; \
+	   done | BUILD='$(BUILD)' tests/run.sh; \
+	 else echo "skipped: valgrind is not installed"; fi
+
+STRESS_SECONDS = 60
+.PHONY: stress
+stress: $(STRESS_TESTS:%=$(BUILD)/tests/%) ## a long random run (STRESS_SECONDS=60)
+	@for t in $(STRESS_TESTS); do echo "$$t: $(BUILD)/tests/$$t $(STRESS_SECONDS)"; done | \
+	   BUILD='$(BUILD)' tests/run.sh; grep -h seed $(BUILD)/log/stress_*.log
+
+.PHONY: explore
+explore: ## the schedule explorer: all schedules, and every seeded fault must be found
+	@CC='$(CC)' BUILD='$(BUILD)' tests/explore/run.sh
+
+.PHONY: relacy
+relacy: ## the C11 memory model, by Relacy; every weakened memory order must be found
+	@CXX='$(CXX)' BUILD='$(BUILD)' tests/relacy/run.sh
+
+.PHONY: coverage
+coverage: ## lines and branches of the headers that the tests reach (needs gcovr)
+	@CC='$(CC)' BUILD='$(BUILD)' tests/coverage.sh
+
+.PHONY: bench
+bench: ## our semaphore beside the limit and its peers: a table, JSON and a plot in $(BUILD)
+	@CC='$(CC)' CXX='$(CXX)' BUILD='$(BUILD)' bench/build.sh
+	@$(BUILD)/bench/bench_semaphore $(BENCH_FLAGS) --json $(BUILD)/bench_semaphore.json
+
+# ---- housekeeping
+
+FORMATTED = $(HEADERS) $(wildcard core/*.h tests/*.[ch] tests/*/*.[ch] tests/*/*.cc bench/*.[ch] \
+            bench/*.cc examples/*.c)
+
+.PHONY: format
+format: ## lay out the code as .clang-format says
+	clang-format -i core/*.h
+	@$(MAKE) -s stamp
+	clang-format -i $(FORMATTED)
+
+.PHONY: check-format
+check-format: ## is the code laid out so?
+	@if command -v clang-format >/dev/null; then clang-format --dry-run -Werror $(FORMATTED); \
+	 else echo "skipped: clang-format is not installed"; fi
+
+PACKAGES = gcc g++ clang libclang-rt-14-dev clang-format valgrind strace gcovr musl-tools \
+           relacy-dev libnsync-dev libconcurrentqueue-dev libuv1-dev gcc-12-multilib \
+           gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-arm-linux-gnueabihf \
+           libc6-dev-armhf-cross gcc-s390x-linux-gnu libc6-dev-s390x-cross \
+           gcc-mingw-w64-x86-64 qemu-user
+.PHONY: deps
+deps: ## install, on Debian, what the optional checks need
+	@if command -v apt-get >/dev/null; then \
+	   sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; \
+	   missing=; for p in $(PACKAGES); do dpkg -s $$p >/dev/null 2>&1 || missing="$$missing $$p"; done; \
+	   [ -z "$$missing" ] || { $$sudo apt-get update -qq && \
+	     DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -qq -y --no-install-recommends $$missing; }; \
+	 else echo "skipped: no apt-get here; install by hand: $(PACKAGES)"; fi
+
+.PHONY: install
+install: ## copy the headers to $(DESTDIR)$(PREFIX)/include/plimsoll
+	@mkdir -p $(DESTDIR)$(PREFIX)/include/plimsoll
+	cp $(HEADERS) $(DESTDIR)$(PREFIX)/include/plimsoll/
+
+.PHONY: clean
+clean: ## remove $(BUILD)
+	rm -rf $(BUILD)

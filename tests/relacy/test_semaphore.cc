@@ -1,0 +1,687 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * semaphore.h, as it ships, under the Relacy Race Detector: are its memory orders enough for what
+ * it promises, and is no wake-up lost? run.sh then asks whether each order is needed.
+ *
+ *     test_semaphore [-x] [scenario...]     -x: random search only, stop at the first failure
+ *     ITERATIONS=n                          executions per scenario in the random search
+ *
+ * What the semaphore promises is checked through plain data (rl::var): Relacy reports every pair of
+ * accesses that is not ordered by happens-before, in whatever order it ran them. A deadlock that it
+ * reports is a lost wake-up.
+ *
+ * Beyond Relacy's reach: it stores to one atomic in the order in which it runs the threads, so it
+ * does not show load buffering; and a load finds at most the last three values. There is a single
+ * atomic word here, so neither should matter.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <semaphore.h> /* semaphore.h hands on to the system's; Relacy's macros would spoil that */
+
+#include <relacy/relacy.hpp> /* makes EAGAIN and others its own, for the header and us alike */
+
+#define PLIM_PLATFORM "platform.h"
+#define PLIM_SPIN 1
+#define PLIM_ASSERT(condition, message) RL_ASSERT((condition) && (message))
+#ifndef SEMAPHORE_H
+#define SEMAPHORE_H "../../semaphore.h"
+#endif
+#include SEMAPHORE_H
+
+/* ---- What a scenario has to play with ------------------------------------------------------- */
+
+struct bench {
+    csem s;
+    csem *heap;        /* for scenarios that free it */
+    rl::var<int> data; /* plain memory: every access must be ordered */
+    rl::var<int> more;
+    int balance; /* the permits that must be left at the end; the checker's own, not watched */
+    int visits;
+};
+
+/* Flags of a scenario. Without TIME no timer goes off, so whoever sleeps must be woken; with it,
+ * each execution picks whose timers go off, besides those that the scenario cannot do without. */
+enum {
+    TIMER_OF_1 = 1 << 1,
+    TIMER_OF_2 = 1 << 2,
+    TIME = 1 << 8,
+    HEAP = 1 << 9, /* there is a semaphore to free */
+};
+
+enum { ALL = -1 };
+
+struct scenario {
+    const char *name;
+    rl::thread_id_t threads;
+    uint32_t permits;
+    unsigned flags;
+    int bound; /* exhaustive search with up to so many forced switches, or ALL; 0: none */
+    void (*thread)(bench &b, unsigned me);
+    void (*after)(bench &b);
+};
+
+static const scenario *current;
+
+static void give(bench &b, uint32_t n)
+{
+    RL_ASSERT(csem_release_n(&b.s, n) == 0);
+    b.balance += (int)n;
+}
+
+static void take(bench &b)
+{
+    RL_ASSERT(csem_acquire(&b.s) == 0);
+    b.balance--;
+}
+
+static bool take_for(bench &b, int64_t timeout)
+{
+    int error = csem_acquire_for(&b.s, timeout);
+    RL_ASSERT(error == 0 || error == ETIMEDOUT);
+    b.balance -= error == 0;
+    return error == 0;
+}
+
+static void try_take(bench &b, uint32_t n)
+{
+    while (csem_try_acquire_n(&b.s, n) != 0) {
+        rl::yield(1, $);
+    }
+    b.balance -= (int)n;
+}
+
+static int64_t some_time()
+{
+    return rl::rand(2) == 0 ? PLIM_US(100) : PLIM_MS(5); /* before and after patience is lost */
+}
+
+static void visit(bench &b)
+{
+    b.data($) = b.data($) + 1;
+    b.visits++;
+}
+
+static void visited(bench &b)
+{
+    RL_ASSERT(b.data($) == b.visits);
+}
+
+/* ---- 1. Message passing --------------------------------------------------------------------- */
+
+static void send(bench &b, uint32_t n)
+{
+    b.data($) = 1;
+    give(b, n);
+}
+
+static void receive(bench &b)
+{
+    RL_ASSERT(b.data($) == 1);
+}
+
+static void message_try(bench &b, unsigned me)
+{
+    if (me == 0) {
+        send(b, 1);
+    } else {
+        try_take(b, 1);
+        receive(b);
+    }
+}
+
+static void message(bench &b, unsigned me)
+{
+    if (me == 0) {
+        send(b, 1);
+    } else {
+        take(b);
+        receive(b);
+    }
+}
+
+static void message_timed(bench &b, unsigned me)
+{
+    if (me == 0) {
+        send(b, 1);
+    } else {
+        while (!take_for(b, rl::rand(3) == 0 ? 0 : some_time())) {
+            rl::yield(1, $);
+        }
+        receive(b);
+    }
+}
+
+/* Two producers: who takes both permits in one step must see what either did. */
+static void message_two(bench &b, unsigned me)
+{
+    if (me == 0) {
+        send(b, 1);
+    } else if (me == 1) {
+        b.more($) = 1;
+        give(b, 1);
+    } else {
+        try_take(b, 2);
+        receive(b);
+        RL_ASSERT(b.more($) == 1);
+    }
+}
+
+/* ---- 2. Mutual exclusion -------------------------------------------------------------------- */
+
+static void exclusion(bench &b, unsigned)
+{
+    take(b);
+    visit(b);
+    give(b, 1);
+}
+
+static void exclusion_twice(bench &b, unsigned me)
+{
+    exclusion(b, me);
+    exclusion(b, me);
+}
+
+static void exclusion_ways(bench &b, unsigned me)
+{
+    if (me == 0) {
+        CSEM_SCOPE (&b.s) {
+            visit(b);
+        }
+    } else if (me == 1) {
+        try_take(b, 1);
+        visit(b);
+        give(b, 1);
+    } else if (take_for(b, some_time())) {
+        visit(b);
+        give(b, 1);
+    }
+}
+
+/* Thread 0 is greedy and holds the permit already; the others get impatient meanwhile. */
+static void starving(bench &b, unsigned me)
+{
+    if (me != 0) {
+        exclusion(b, me);
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        visit(b);
+        give(b, 1);
+        take(b);
+    }
+    visit(b);
+    give(b, 1);
+}
+
+/* ---- 3. Several permits, several waiters ---------------------------------------------------- */
+
+static void give_two(bench &b, unsigned me)
+{
+    if (me == 0) {
+        send(b, 2);
+    } else {
+        take(b);
+        receive(b);
+    }
+}
+
+static void give_singly(bench &b, unsigned me)
+{
+    if (me == 0) {
+        b.data($) = 1;
+        for (int i = 1; i < current->threads; i++) {
+            give(b, 1);
+        }
+    } else {
+        take(b);
+        receive(b);
+    }
+}
+
+/* ---- 4. Drain ------------------------------------------------------------------------------- */
+
+static void drain(bench &b, unsigned me)
+{
+    if (me == 0) {
+        send(b, 2);
+        return;
+    }
+    uint32_t n;
+    while ((n = csem_drain(&b.s)) == 0) {
+        rl::yield(1, $);
+    }
+    RL_ASSERT(n == 2);
+    b.balance -= (int)n;
+    receive(b);
+}
+
+/* ---- 5. Whatever lies between the release and the acquire ----------------------------------- */
+
+/* Through the hands of another thread, which does not look at the data. */
+static void hand_on(bench &b, unsigned me)
+{
+    if (me == 0) {
+        send(b, 1);
+        return;
+    }
+    take(b);
+    if (me == 2) {
+        receive(b);
+    }
+    give(b, 1);
+}
+
+/* A waiter that registers, sleeps, and leaves without a permit, all of it relaxed. If it was the
+ * one to be woken, the wake-up must go on to the other. */
+static void leaver(bench &b, unsigned me)
+{
+    if (me == 0) {
+        send(b, 1);
+    } else if (me == 1) {
+        if (take_for(b, some_time())) {
+            give(b, 1);
+        }
+    } else {
+        take(b);
+        receive(b);
+    }
+}
+
+static void reduce_between(bench &b, unsigned me)
+{
+    if (me == 0) {
+        send(b, 2);
+    } else if (me == 1) {
+        RL_ASSERT(csem_reduce(&b.s, 1) == 0);
+        b.balance--;
+    } else {
+        take(b);
+        receive(b);
+    }
+}
+
+/* After a close there is only drain that still takes. */
+static void close_between(bench &b, unsigned me)
+{
+    if (me == 0) {
+        send(b, 1);
+    } else if (me == 1) {
+        csem_close(&b.s);
+    } else {
+        int error = csem_acquire(&b.s);
+        RL_ASSERT(error == 0 || error == ESHUTDOWN);
+        uint32_t n = error == 0 ? 1 : csem_drain(&b.s);
+        b.balance -= (int)n;
+        if (n != 0) {
+            receive(b);
+        }
+    }
+}
+
+/* ---- 6. Timeouts ---------------------------------------------------------------------------- */
+
+static void timed_race(bench &b, unsigned me)
+{
+    if (me == 0) {
+        send(b, 1);
+    } else if (take_for(b, some_time())) {
+        receive(b);
+    }
+}
+
+/* ---- 7. Close ------------------------------------------------------------------------------- */
+
+/* With or without a permit for one of them: close alone must get all of them out. */
+static void close_waiters(bench &b, unsigned me)
+{
+    if (me == 0) {
+        if (rl::rand(2) == 0) {
+            send(b, 1);
+        }
+        csem_close(&b.s);
+    } else {
+        int error = csem_acquire(&b.s);
+        RL_ASSERT(error == 0 || error == ESHUTDOWN);
+        if (error == 0) {
+            b.balance--;
+            receive(b);
+        }
+    }
+}
+
+static void closed(bench &b)
+{
+    RL_ASSERT(csem_try_acquire(&b.s) == ESHUTDOWN);
+}
+
+/* ---- 8. The acquirer frees the semaphore ---------------------------------------------------- */
+
+static void free_on_acquire(bench &b, unsigned me)
+{
+    if (me == 0) {
+        b.data($) = 1;
+        RL_ASSERT(csem_release(b.heap) == 0);
+    } else {
+        RL_ASSERT(csem_acquire(b.heap) == 0);
+        receive(b);
+        delete b.heap;
+    }
+}
+
+/* The semaphore guards the number of its own users, as a mutex in an object would: the last one
+ * frees it after its own release, when others may still be inside theirs. */
+static void free_by_last(bench &b, unsigned)
+{
+    RL_ASSERT(csem_acquire(b.heap) == 0);
+    visit(b);
+    bool last = b.data($) == current->threads;
+    RL_ASSERT(csem_release(b.heap) == 0);
+    if (last) {
+        delete b.heap;
+    }
+}
+
+/* Its memory is used for another one, on which a late wake-up call for the old one then falls. */
+static void free_and_reuse(bench &b, unsigned me)
+{
+    free_on_acquire(b, me);
+    if (me == 1) {
+        csem *another = new csem;
+        csem_init(another, 0);
+        RL_ASSERT(csem_acquire_for(another, some_time()) == ETIMEDOUT);
+        delete another;
+    }
+}
+
+/* ---- Everything at once --------------------------------------------------------------------- */
+
+/* Whoever holds the only permit, however it came by it, is alone; one that is taken out by reduce
+ * is held by nobody. */
+static void medley(bench &b, unsigned)
+{
+    for (int i = 0; i < 2; i++) {
+        uint32_t held = 0;
+        switch (rl::rand(5)) {
+        case 0:
+            take(b);
+            held = 1;
+            break;
+        case 1:
+            held = take_for(b, rl::rand(4) == 0 ? 0 : some_time()) ? 1 : 0;
+            break;
+        case 2:
+            held = csem_try_acquire(&b.s) == 0 ? 1 : 0;
+            b.balance -= (int)held;
+            break;
+        case 3:
+            held = csem_drain(&b.s);
+            b.balance -= (int)held;
+            break;
+        default:
+            RL_ASSERT(csem_reduce(&b.s, 1) == 0);
+            b.balance--;
+            give(b, 1);
+            break;
+        }
+        if (held != 0) {
+            RL_ASSERT(held == 1);
+            visit(b);
+            give(b, 1);
+        }
+    }
+}
+
+/* ---- All of them ---------------------------------------------------------------------------- */
+
+/* Most run with time standing still, where lost wake-ups show, and with time passing, where waiters
+ * lose their patience and move to the starving lane. The exhaustive searches leave out sleeps that
+ * end for no reason; with time passing, any timer may go off in them. */
+static const scenario scenarios[] = {
+    {"message_try", 2, 0, 0, ALL, message_try, NULL},
+    {"message", 2, 0, 0, ALL, message, NULL},
+    {"message, time passes", 2, 0, TIME, ALL, message, NULL},
+    {"message_timed", 2, 0, TIME | TIMER_OF_1, 0, message_timed, NULL},
+    {"message_two", 3, 0, 0, ALL, message_two, NULL},
+    {"drain", 2, 0, 0, ALL, drain, NULL},
+    {"exclusion", 2, 1, 0, ALL, exclusion, visited},
+    {"exclusion, time passes", 2, 1, TIME, 2, exclusion, visited},
+    {"exclusion_twice, time passes", 2, 1, TIME, 1, exclusion_twice, visited},
+    {"exclusion of 3", 3, 1, 0, 1, exclusion, visited},
+    {"exclusion of 3, time passes", 3, 1, TIME, 0, exclusion, visited},
+    {"exclusion_ways, time passes", 3, 1, TIME | TIMER_OF_2, 0, exclusion_ways, visited},
+    {"starving", 3, 0, TIME | TIMER_OF_1 | TIMER_OF_2, 0, starving, visited},
+    {"give_two", 3, 0, 0, 1, give_two, NULL},
+    {"give_two, time passes", 3, 0, TIME, 0, give_two, NULL},
+    {"give_singly", 4, 0, 0, 0, give_singly, NULL},
+    {"give_singly, time passes", 4, 0, TIME, 0, give_singly, NULL},
+    {"hand_on", 3, 0, 0, 0, hand_on, NULL},
+    {"hand_on, time passes", 3, 0, TIME, 0, hand_on, NULL},
+    {"leaver", 3, 0, TIME | TIMER_OF_1, 0, leaver, NULL},
+    {"reduce_between", 3, 0, 0, 1, reduce_between, NULL},
+    {"reduce_between, time passes", 3, 0, TIME, 0, reduce_between, NULL},
+    {"close_between", 3, 0, 0, 1, close_between, NULL},
+    {"close_between, time passes", 3, 0, TIME, 0, close_between, NULL},
+    {"timed_race", 3, 0, TIME | TIMER_OF_1 | TIMER_OF_2, 0, timed_race, NULL},
+    {"close_waiters", 3, 0, 0, 1, close_waiters, closed},
+    {"close_waiters, time passes", 4, 0, TIME, 0, close_waiters, closed},
+    {"free_on_acquire", 2, 0, HEAP, ALL, free_on_acquire, NULL},
+    {"free_on_acquire, time passes", 2, 0, TIME | HEAP, 2, free_on_acquire, NULL},
+    {"free_by_last", 3, 1, HEAP, 0, free_by_last, NULL},
+    {"free_by_last, time passes", 3, 1, TIME | HEAP, 0, free_by_last, NULL},
+    {"free_and_reuse", 2, 0, TIME | TIMER_OF_1 | HEAP, 0, free_and_reuse, NULL},
+    {"medley", 3, 1, 0, 0, medley, visited},
+    {"medley, time passes", 4, 1, TIME, 0, medley, visited},
+};
+
+/* A type per number of threads and not per scenario, because Relacy is slow to compile. */
+template <rl::thread_id_t N> struct suite : rl::test_suite<suite<N>, N> {
+    bench b;
+
+    void before()
+    {
+        const unsigned everybody = (1u << N) - 1;
+        bool passes = (current->flags & TIME) != 0;
+        unsigned timers = passes ? everybody : 0;
+        bool spurious = false;
+        if (rl::ctx().is_random_sched()) {
+            timers &= rl::rand(everybody + 1);
+            spurious = rl::rand(2) == 0;
+        }
+        world::start(passes, timers | (current->flags & everybody), spurious);
+        csem_init(&b.s, current->permits);
+        b.heap = NULL;
+        if ((current->flags & HEAP) != 0) {
+            b.heap = new csem;
+            csem_init(b.heap, current->permits);
+        }
+        b.data($) = 0;
+        b.more($) = 0;
+        b.balance = (int)current->permits;
+        b.visits = 0;
+    }
+
+    void thread(unsigned me)
+    {
+        current->thread(b, me);
+    }
+
+    /* Runs at each switch: what core.h calls I1 and I4. */
+    void invariant()
+    {
+        uint64_t w = b.s.counter_.word.debug_value();
+        uint32_t normal = plim_waiters_(w) - plim_starving_(w);
+        int32_t wanted = plim_free_(w) < (int32_t)normal ? plim_free_(w) : (int32_t)normal;
+        bool enough = (int32_t)plim_tokens_(w) >= wanted || plim_tokens_(w) == PLIM_TOKENS_MAX_;
+        RL_ASSERT(plim_closed_(w) || enough);
+        RL_ASSERT(plim_starving_(w) <= plim_waiters_(w) && plim_tokens_(w) <= normal);
+        RL_ASSERT((w & PLIM_CLOSED_BITS_) == 0 || (~w & PLIM_CLOSED_BITS_) == 0);
+    }
+
+    void after()
+    {
+        RL_ASSERT(csem_available(&b.s) == b.balance);
+        RL_ASSERT(csem_waiters(&b.s) == 0);
+        RL_ASSERT(world::asleep == 0);
+        if (current->after != NULL) {
+            current->after(b);
+        }
+    }
+};
+
+/* ---- Running them --------------------------------------------------------------------------- */
+
+/* Keeps what Relacy says, without allocating: it counts allocations as the test's. */
+class transcript : public std::streambuf
+{
+  public:
+    void clear()
+    {
+        length = 0;
+    }
+    void print()
+    {
+        fwrite(text, 1, length, stdout);
+    }
+
+  protected:
+    int_type overflow(int_type c)
+    {
+        if (c != traits_type::eof() && length < sizeof text) {
+            text[length++] = (char)c;
+        }
+        return 0;
+    }
+
+  private:
+    size_t length;
+    char text[1 << 20];
+};
+
+static transcript said;
+static unsigned passed, failed;
+
+/* As rl::simulate does it, but of one kind of search: that compiles in a third of the time. */
+template <typename Suite, typename Scheduler> static void run(rl::test_params &params)
+{
+    rl::ostringstream state, ignored;
+    if (rl::run_test<Suite, Scheduler>(params, state, false) != rl::test_result_success) {
+        params.initial_state = state.str(); /* the same execution again, now with its story */
+        params.collect_history = true;
+        rl::run_test<Suite, Scheduler>(params, ignored, true);
+    }
+}
+
+template <rl::thread_id_t N> static void run_suite(rl::test_params &params)
+{
+#ifndef RANDOM_ONLY
+    if (params.search_type == rl::sched_full) {
+        run<suite<N>, rl::full_search_scheduler<N>>(params);
+        return;
+    }
+    if (params.search_type == rl::sched_bound) {
+        run<suite<N>, rl::context_bound_scheduler<N>>(params);
+        return;
+    }
+#endif
+    run<suite<N>, rl::random_scheduler<N>>(params);
+}
+
+static bool search(rl::scheduler_type_e type, unsigned bound, uint64_t iterations)
+{
+    clock_t start = clock();
+    said.clear();
+    std::ostream stream(&said);
+    rl::test_params params;
+    params.iteration_count = iterations;
+    params.output_stream = params.progress_stream = &stream;
+    params.search_type = type;
+    params.context_bound = bound;
+    params.execution_depth_limit = 10000;
+    switch (current->threads) {
+    case 2:
+        run_suite<2>(params);
+        break;
+    case 3:
+        run_suite<3>(params);
+        break;
+    case 4:
+        run_suite<4>(params);
+        break;
+    default:
+        abort();
+    }
+
+    bool ok = params.test_result == rl::test_result_success;
+    char how[32] = "random";
+    if (type != rl::sched_random) {
+        snprintf(how, sizeof how, type == rl::sched_full ? "exhaustive" : "%u switches", bound);
+    }
+    printf("%s %s, %s: %llu executions, %ld ms%s%s\n", ok ? "ok    " : "FAILED", current->name, how,
+           (unsigned long long)params.stop_iteration,
+           (long)((clock() - start) * 1000 / CLOCKS_PER_SEC), ok ? "" : ": ",
+           ok ? "" : rl::test_result_str(params.test_result));
+    if (!ok) {
+        said.print();
+    }
+    fflush(stdout);
+    (ok ? passed : failed)++;
+    return ok;
+}
+
+/* A search that never gets anywhere passes too. So each way into and out of a sleep must have been
+ * taken, if all scenarios have run. */
+static void coverage()
+{
+    bool ok = world::seen.slept[0] != 0 && world::seen.slept[1] != 0 && world::seen.refused != 0 &&
+              world::seen.woken[0] != 0 && world::seen.woken[1] != 0 && world::seen.timeouts != 0 &&
+              world::seen.spurious != 0 && world::seen.naps != 0;
+    printf("%s every way to sleep and to wake: slept %lu normal, %lu starving, refused %lu, "
+           "woken %lu normal, %lu starving, timed out %lu, for no reason %lu, napped %lu\n",
+           ok ? "ok    " : "FAILED", world::seen.slept[0], world::seen.slept[1],
+           world::seen.refused, world::seen.woken[0], world::seen.woken[1], world::seen.timeouts,
+           world::seen.spurious, world::seen.naps);
+    (ok ? passed : failed)++;
+}
+
+static bool wanted(const char *name, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], name) == 0) {
+            return true;
+        }
+    }
+    return argc == 1;
+}
+
+int main(int argc, char **argv)
+{
+    const char *n = getenv("ITERATIONS");
+    uint64_t iterations = n != NULL && *n != '\0' ? strtoull(n, NULL, 10) : 100000;
+    bool first = argc > 1 && strcmp(argv[1], "-x") == 0;
+    argc -= first;
+    argv += first;
+    for (size_t i = 0; i < sizeof scenarios / sizeof scenarios[0]; i++) {
+        current = &scenarios[i];
+        if (!wanted(current->name, argc, argv)) {
+            continue;
+        }
+        bool ok = search(rl::sched_random, 0, iterations);
+        if (!ok && first) {
+            break;
+        }
+#ifndef RANDOM_ONLY
+        if (ok && !first && current->bound != 0) {
+            search(current->bound == ALL ? rl::sched_full : rl::sched_bound,
+                   (unsigned)current->bound, 0);
+        }
+#endif
+    }
+    if (argc == 1 && !first) {
+        coverage();
+    }
+    printf("%u passed, %u failed\n", passed, failed);
+    return failed != 0;
+}
