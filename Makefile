@@ -24,7 +24,7 @@ endif
 
 # name of a test program, then the file it is made of and its flags
 UNIT_TESTS = test_core test_semaphore test_semaphore_cnd test_semaphore_cnd_pthreads \
-             test_semaphore_nospin test_semaphore_posix
+             test_semaphore_nospin test_semaphore_posix test_failures test_failures_cnd
 SOURCE_test_core                     = tests/test_core.c
 SOURCE_test_semaphore                = tests/test_semaphore.c
 SOURCE_test_semaphore_cnd            = tests/test_semaphore.c -DPLIM_PARK_CND
@@ -32,6 +32,8 @@ SOURCE_test_semaphore_cnd_pthreads   = tests/test_semaphore.c -DPLIM_PARK_CND -D
                                        -D_GNU_SOURCE
 SOURCE_test_semaphore_nospin         = tests/test_semaphore.c -DPLIM_SPIN=0
 SOURCE_test_semaphore_posix          = tests/test_semaphore_posix.c
+SOURCE_test_failures                 = tests/test_failures.c
+SOURCE_test_failures_cnd             = tests/test_failures.c -DPLIM_PARK_CND
 SOURCE_stress_semaphore              = tests/stress_semaphore.c
 SOURCE_stress_semaphore_cnd          = tests/stress_semaphore.c -DPLIM_PARK_CND
 STRESS_TESTS = stress_semaphore stress_semaphore_cnd

@@ -466,7 +466,8 @@ static inline int64_t plim_deadline_(int64_t now, int64_t timeout_ns)
  *   PLIM_ATOMIC_(T), PLIM_ATOMIC_INIT_(v)      the type of an atomic T, its static initialiser
  *   plim_load_relaxed_(p)                      atomic operations; the memory order is in the name,
  *   plim_store_relaxed_(p, v)                  and a compare-exchange may fail spuriously, so each
- *   plim_cas_relaxed_(p, &seen, v)             one stands in a loop
+ *   plim_store_release_(p, v)                  one stands in a loop
+ *   plim_cas_relaxed_(p, &seen, v)
  *   plim_cas_acquire_(p, &seen, v)
  *   plim_cas_release_(p, &seen, v)
  *   plim_now_()                                monotonic nanoseconds, never 0 or less
@@ -513,6 +514,8 @@ extern "C++" { /* whoever wraps us in extern "C": templates need C++ linkage */
 #define plim_load_relaxed_(p) PLIM_STD_(atomic_load_explicit)((p), PLIM_STD_(memory_order_relaxed))
 #define plim_store_relaxed_(p, v) \
     PLIM_STD_(atomic_store_explicit)((p), (v), PLIM_STD_(memory_order_relaxed))
+#define plim_store_release_(p, v) \
+    PLIM_STD_(atomic_store_explicit)((p), (v), PLIM_STD_(memory_order_release))
 #define plim_cas_(p, seen, v, order) \
     PLIM_STD_(atomic_compare_exchange_weak_explicit) \
     ((p), (seen), (v), PLIM_STD_(order), PLIM_STD_(memory_order_relaxed))
@@ -942,10 +945,7 @@ static inline void plim_lock_(plim_counter *c)
 
 static inline void plim_unlock_(plim_counter *c)
 {
-    uint32_t taken = 1;
-    while (!plim_cas_release_(&c->lock, &taken, 0)) {
-        taken = 1;
-    }
+    plim_store_release_(&c->lock, 0);
 }
 
 /* Moves up to `count` sleepers of a lane from the counter's list to another one. */
