@@ -336,7 +336,7 @@ static inline uint32_t plim_starving_(uint64_t w)
 
 static inline bool plim_closed_(uint64_t w)
 {
-    return (w & PLIM_CLOSED_BITS_) != 0;
+    return ((uint32_t)w & 1u << 12) != 0; /* either bit would do; this one is cheaper to test */
 }
 
 /* Permits that are owed to no starving waiter: what a newcomer or a normal waiter may take. */
@@ -1012,16 +1012,28 @@ static inline int plim_try_acquire_(plim_counter *c, uint32_t n)
     }
 }
 
-/* Gives n permits and wakes whom they concern: 0, EOVERFLOW. */
-static inline int plim_release_(plim_counter *c, uint32_t n)
+PLIM_SLOW_ int plim_release_slow_(plim_counter *c, uint32_t n)
 {
     uint64_t w = plim_load_relaxed_(&c->word);
     for (;;) {
         plim_step step = plim_put_step_(w, n);
-        if (step.answer != 0 || PLIM_LIKELY_(plim_commit_release_(c, &w, step))) {
+        if (step.answer != 0 || plim_commit_release_(c, &w, step)) {
             return step.answer;
         }
     }
+}
+
+/* Gives n permits and wakes whom they concern: 0, EOVERFLOW. */
+static inline int plim_release_(plim_counter *c, uint32_t n)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    if (PLIM_LIKELY_(plim_waiters_(w) == 0)) {
+        plim_step step = plim_put_step_(w, n);
+        if (PLIM_LIKELY_(step.answer == 0) && PLIM_LIKELY_(plim_commit_release_(c, &w, step))) {
+            return 0;
+        }
+    }
+    return plim_release_slow_(c, n);
 }
 
 static inline int plim_reduce_(plim_counter *c, uint32_t n)
