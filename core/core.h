@@ -94,6 +94,7 @@ static inline int64_t plim_deadline_(int64_t now, int64_t timeout_ns)
  *   plim_park_(counter, lane, half, deadline)  sleep while that half of the word equals `half`
  *   plim_unpark_(counter, lane, count)         wake up to `count` sleepers of the lane
  *   plim_nap_(until)                           sleep until then, undisturbed
+ *   PLIM_PARK_FIFO_                            1 if the sleeper woken is the one that came first
  *
  * A build that defines PLIM_PLATFORM as a file name, in quotes, takes them from that file instead:
  * so the schedule explorer and the memory-model checker drive this very code.
@@ -537,7 +538,8 @@ static inline plim_step plim_wait_step_(uint64_t w, int lane, bool aged, bool ex
  * wake-up call that follows uses its address as a name only: at worst it wakes a stranger that has
  * come to sleep on the same address, who looks at its own word and sleeps on.
  */
-#ifdef PLIM_PARK_CND
+#if defined(PLIM_PARK_CND)
+#define PLIM_PARK_FIFO_ 1
 
 /* The sleeper, on the stack of the thread that sleeps. Its first fields belong to the counter's
  * list and lock; `woken` to its own mutex. */
@@ -687,6 +689,7 @@ static inline void *plim_address_(plim_counter *c, int lane)
 }
 
 #if defined(__linux__)
+#define PLIM_PARK_FIFO_ 1 /* among threads of the same priority */
 
 #ifdef PLIM_PROCESS_SHARED
 #define PLIM_FUTEX_(op) (op)
@@ -731,6 +734,7 @@ PLIM_SLOW_ void plim_unpark_(plim_counter *c, int lane, uint32_t count)
 }
 
 #elif defined(_WIN32)
+#define PLIM_PARK_FIFO_ 0
 
 PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
 {
@@ -758,8 +762,10 @@ PLIM_SLOW_ void plim_unpark_(plim_counter *c, int lane, uint32_t count)
 }
 
 #else /* macOS: the public call where the deployment target has it, else what libc++ uses */
+#define PLIM_PARK_FIFO_ 0
 
-#if __MAC_OS_X_VERSION_MIN_REQUIRED >= 140400
+#if __MAC_OS_X_VERSION_MIN_REQUIRED >= 140400 && __has_include(<os/os_sync_wait_on_address.h>)
+#define PLIM_OS_SYNC_
 #include <os/os_sync_wait_on_address.h>
 #else
 #ifdef __cplusplus
@@ -780,7 +786,7 @@ PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t dea
     if (deadline != PLIM_FOREVER && left <= 0) {
         return; /* to either call, 0 would mean something else */
     }
-#if __MAC_OS_X_VERSION_MIN_REQUIRED >= 140400
+#ifdef PLIM_OS_SYNC_
     if (left == 0) {
         os_sync_wait_on_address(address, half, sizeof half, OS_SYNC_WAIT_ON_ADDRESS_NONE);
     } else {
@@ -802,7 +808,7 @@ PLIM_SLOW_ void plim_unpark_(plim_counter *c, int lane, uint32_t count)
 {
     void *address = plim_address_(c, lane);
     int saved = errno;
-#if __MAC_OS_X_VERSION_MIN_REQUIRED >= 140400
+#ifdef PLIM_OS_SYNC_
     if (count == PLIM_ALL_) {
         os_sync_wake_by_address_all(address, 4, OS_SYNC_WAKE_BY_ADDRESS_NONE);
         count = 0;
@@ -882,11 +888,15 @@ static inline bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_st
 
 /* How many times to look at the word before sleeping. A wake-up across CPUs costs many times what
  * a short hold does, so a few microseconds of looking are worth it where another CPU may give the
- * permit meanwhile; 0 turns it off. May differ between files. */
+ * permit meanwhile; 0 turns it off. May differ between files.
+ * One wait in 16 looks 16 times as often, which doubles the average. Without that, two threads that
+ * hand over to each other and have once lost step never find it again: each wake-up takes longer
+ * than the other side looks, so that one sleeps too, and needs a wake-up again. */
 #ifndef PLIM_SPIN
 #define PLIM_SPIN 100
 #endif
 #define PLIM_SPIN_UNASKED_ 20 /* cheaper than asking whether there is another CPU */
+#define PLIM_SPIN_LONG_ 16
 
 /* A sleep that lasted less than this did not happen: the word had moved before the kernel looked,
  * or a wake-up was under way already. */
@@ -897,12 +907,17 @@ static inline bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_st
  * waits: those who do have been looking already, and permits are scarcer than CPUs. */
 PLIM_SLOW_ uint64_t plim_spin_(plim_counter *c, uint64_t w)
 {
-    for (int i = 0; i < PLIM_SPIN; i++) {
+    int looks = PLIM_SPIN;
+    for (int i = 0; i < looks; i++) {
         if (plim_free_(w) > 0 || plim_waiters_(w) != 0 || plim_closed_(w)) {
             break;
         }
-        if (i == PLIM_SPIN_UNASKED_ && !plim_many_cpus_()) {
-            break;
+        if (i == PLIM_SPIN_UNASKED_) {
+            if (!plim_many_cpus_()) {
+                break;
+            }
+            /* The clock's last digits are dice enough, and need no state. */
+            looks = plim_now_() / 16 % PLIM_SPIN_LONG_ == 0 ? looks * PLIM_SPIN_LONG_ : looks;
         }
         plim_pause_();
         w = plim_load_relaxed_(&c->word);
@@ -931,10 +946,14 @@ PLIM_SLOW_ int plim_wait_registered_(plim_counter *c, int64_t now, int64_t deadl
         int64_t promotion = since + PLIM_PATIENCE_NS_ * (int64_t)plim_waiters_(w);
         plim_step step = plim_wait_step_(w, lane, now >= promotion, now >= deadline);
         if (step.answer == PLIM_SLEEPS_) {
-            /* Still normal although aged: all places in the starving lane are taken. Try again
-             * after as long a wait as the first. */
+            /* A normal waiter wakes up by itself to be promoted. (Still normal although aged: all
+             * places in the starving lane are taken; try again after as long a wait.) Not so if
+             * nobody else waits and the system wakes first who came first: then the next release
+             * wakes this one, and finds it old enough if the permit is gone again. Arming a timer
+             * for nothing costs microseconds, in a virtual machine. */
             int64_t again = now < promotion ? promotion : now + (promotion - since);
-            int64_t until = lane == PLIM_LANE_NORMAL && again < deadline ? again : deadline;
+            bool timed = lane == PLIM_LANE_NORMAL && (!PLIM_PARK_FIFO_ || plim_waiters_(w) > 1);
+            int64_t until = timed && again < deadline ? again : deadline;
             int64_t before = now;
             plim_park_(c, lane, plim_half_(w, lane), until);
             w = plim_load_relaxed_(&c->word);

@@ -274,7 +274,7 @@ static void reduce_and_restore(void)
 }
 
 SCENARIO(reduce_and_waiters, "a reduction into debt, paid back, strands nobody", permits_1, left_1,
-         BODIES(enter_and_leave, enter_and_leave, reduce_and_restore));
+         BODIES(enter_and_leave, enter_and_leave, reduce_and_restore), .preemptions = 4);
 
 static void drain_and_restore(void)
 {
@@ -284,7 +284,7 @@ static void drain_and_restore(void)
 }
 
 SCENARIO(drain_and_waiters, "a drain, given back, strands nobody", permits_1, left_1,
-         BODIES(enter_and_leave, enter_and_leave, drain_and_restore));
+         BODIES(enter_and_leave, enter_and_leave, drain_and_restore), .preemptions = 4);
 
 static void nothing(void)
 {

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the measured loops and the program that drives them share. C11 and C++20, gcc and clang.
+ *
+ * A contestant is a handful of functions that loops.h generates for it: the calls of its own API
+ * are compiled into its loops. The function pointers below are followed once per thread and
+ * repetition, never inside a loop that is measured.
+ */
+#ifndef PLIM_BENCH_H
+#define PLIM_BENCH_H
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+
+#ifdef __cplusplus
+extern "C" {
+#define BENCH_ALIGNED alignas(128)
+#else
+#define BENCH_ALIGNED _Alignas(128) /* two lines: x86 prefetches them in pairs */
+#endif
+
+enum bench_kind { BENCH_LIMIT, BENCH_OURS, BENCH_PEER };
+
+/* The scenarios that a contestant takes part in. */
+enum { BENCH_UNCONTENDED = 1, BENCH_CONTENDED = 2, BENCH_HOG = 4, BENCH_PINGPONG = 8 };
+enum { BENCH_ALL = 15 };
+
+/* Threads run from the first phase on, and only the second is measured: so neither their start nor
+ * their end is. Waits are kept apart by the phase in which they end, and those that end in the last
+ * one count as well, or a thread that starves all the time would not be seen to wait. */
+enum { BENCH_WARM = 0, BENCH_MEASURE = 1, BENCH_STOP = 2 };
+
+typedef struct bench_run {
+    BENCH_ALIGNED int phase; /* written twice in a run; else every thread has it in its cache */
+    void *first, *second;    /* the objects; the second is for the ping-pong only */
+    uint64_t work;           /* rounds of bench_work() while a permit is held */
+    BENCH_ALIGNED uint64_t hog_turns;
+    int pong_is_over;
+} bench_run;
+
+/* What a thread writes about itself, on lines that only the end of the run makes others read. */
+typedef struct bench_thread {
+    BENCH_ALIGNED uint64_t ops;
+    uint64_t worst[3];      /* ticks, by the phase in which the wait ended */
+    uint64_t most_turns[3]; /* of the hog, during one wait; likewise */
+    bench_run *run;
+    void (*body)(struct bench_thread *self);
+    int cpu; /* to be pinned to, or -1 */
+    pthread_t id;
+} bench_thread;
+
+typedef struct bench_contestant {
+    const char *label;
+    enum bench_kind kind;
+    int scenarios;
+    void *(*create)(uint32_t permits);
+    void (*destroy)(void *object);
+    void (*pairs)(void *object, uint64_t count);
+    void (*contend)(bench_thread *self);
+    void (*hog)(bench_thread *self);
+    void (*victim)(bench_thread *self);
+    void (*ping)(bench_thread *self);
+    void (*pong)(bench_thread *self);
+} bench_contestant;
+
+/* Those that are compiled elsewhere than in bench_semaphore.c. */
+extern const bench_contestant bench_csem_nospin, bench_std_semaphore, bench_lightweight;
+
+static inline int bench_phase(bench_run *run)
+{
+    return __atomic_load_n(&run->phase, __ATOMIC_RELAXED);
+}
+
+/* Readable by the driver while the thread goes on; a plain store to the machine. */
+static inline void bench_publish(uint64_t *counter, uint64_t value)
+{
+    __atomic_store_n(counter, value, __ATOMIC_RELAXED);
+}
+
+static inline uint64_t bench_read(uint64_t *counter)
+{
+    return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
+static inline int64_t bench_clock(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* Time around an acquire. The cycle counter of x86 costs a third of a clock_gettime(), and is taken
+ * twice in each operation; elsewhere a tick is a nanosecond. */
+static inline uint64_t bench_ticks(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    return __builtin_ia32_rdtsc();
+#else
+    return (uint64_t)bench_clock(CLOCK_MONOTONIC);
+#endif
+}
+
+/* Keeps a thread busy in registers alone, so that contestants compete for nothing but themselves:
+ * each round waits for the one before it, and the empty asm keeps the compiler from seeing through
+ * the sum. */
+static inline void bench_work(uint64_t rounds)
+{
+    uint64_t x = rounds;
+    for (uint64_t i = 0; i < rounds; i++) {
+        x = x * 3 + 1;
+        __asm__ volatile("" : "+r"(x));
+    }
+}
+
+static inline void bench_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb" ::: "memory");
+#else
+    __asm__ volatile("" ::: "memory");
+#endif
+}
+
+static inline void bench_sleep(int64_t ns)
+{
+    struct timespec left = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+    nanosleep(&left, NULL);
+}
+
+/* Memory for one object, that shares its cache lines with nothing. */
+static inline void *bench_memory(size_t size)
+{
+    void *memory = aligned_alloc(128, (size + 127) / 128 * 128);
+    if (memory == NULL) {
+        abort();
+    }
+    return memory;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,672 @@
+#!/bin/sh
+# tests/compile/matrix.sh - compiles the headers in every language, compiler and combination
+# SPDX-License-Identifier: MIT
+#
+#   sh tests/compile/matrix.sh [--quick] [HEADER...]      default: every header in the root
+#
+# --quick takes cc and c++ only, and the combinations that break first. Environment: CC, CXX, BUILD
+# (build), JOBS (2). Every header NAME.h needs a use_NAME.c here, which uses all that it declares.
+# shellcheck disable=SC2086 # lists of names, compilers and flags are meant to be split
+
+. "$(dirname "$0")/lib.sh"
+if [ "${1-}" = --quick ]; then
+    quick=yes
+    shift
+fi
+headers_from "$@"
+setup matrix
+choose_compilers
+
+# Headers that may call malloc: none. One that has to joins the list here, and says why.
+allocating=' '
+
+# ---- The files to compile ------------------------------------------------------------------------
+
+# include FILE...: the lines that include them
+include()
+{
+    for included; do
+        echo "#include \"$included\""
+    done
+}
+
+# use HEADER...: the lines that use them
+use()
+{
+    echo '#define USE_ONLY'
+    for used; do
+        include "$here/use_$(name "$used").c"
+    done
+}
+
+split_lines "$headers"
+eval "set -- $split" # now "$@" are the headers
+names='' layouts='' pairs=''
+for header; do
+    name=$(name "$header")
+    names="$names $name"
+    if [ ! -f "$here/use_$name.c" ]; then
+        echo "tests/compile/use_$name.c is missing: it has to use all of $name.h" >&2
+        exit 1
+    fi
+    layouts="$layouts USE_$(echo "$name" | tr '[:lower:]' '[:upper:]')_LAYOUT(ROW)"
+    { include "$header" && use "$header"; } >"alone_$name.c"
+    { include "$header" "$header" && use "$header"; } >"twice_$name.c"
+    { include "$header"; } >"bare_$name.c" # nothing used, and nothing may be called unused
+    { include "$here/last.h" "$header" && use "$header"; } >"last_$name.c"
+    { echo 'extern "C" {' && include "$header" && echo '}' && use "$header"; } >"wrapped_$name.c"
+    for second; do
+        if [ "$second" != "$header" ]; then
+            # And the first once more: it must not matter what came between.
+            pair=${name}_$(name "$second")
+            pairs="$pairs $pair"
+            { include "$header" "$second" "$header" && use "$header" "$second"; } >"pair_$pair.c"
+        fi
+    done
+done
+{
+    include "$@"
+    use "$@"
+    echo "#define LAYOUT(ROW)$layouts"
+    include "$here/layout.c"
+} >all.c
+{
+    printf '#define NAMES(ROW)'
+    printf ' ROW(%s)' $names
+    echo
+    include "$here/mixed.c"
+} >mixed.c
+
+# ---- Which compiler knows what -------------------------------------------------------------------
+
+if [ -n "$quick" ]; then
+    c_standards='c11 gnu17'
+    cxx_standards='c++11 c++20'
+else
+    c_standards='c11 c17 c2x gnu11 gnu17'
+    cxx_standards='c++11 c++14 c++17 c++20 c++2b gnu++17'
+fi
+c_modes='' cxx_modes='' # COMPILER/STANDARD
+for cc in $c_compilers; do
+    for std in $c_standards; do
+        if echo 'int x;' | accepts $cc -x c -std=$std; then
+            c_modes="$c_modes $cc/$std"
+        else
+            skip "$cc does not know -std=$std"
+        fi
+    done
+done
+for cxx in $cxx_compilers; do
+    for std in $cxx_standards; do
+        if echo '#include <atomic>' | accepts $cxx -x c++ -std=$std; then
+            cxx_modes="$cxx_modes $cxx/$std"
+        else
+            skip "$cxx does not know -std=$std, or has no <atomic> for it"
+        fi
+    done
+done
+
+# with_c [-s "STANDARD..."] FLAGS KIND...: compiles KIND_NAME.c as C, for every header, compiler
+# and standard
+with_c()
+{
+    only=$c_standards
+    if [ "$1" = -s ]; then
+        only=$2
+        shift 2
+    fi
+    more=$1
+    shift
+    for mode in $c_modes; do
+        case " $only " in *" ${mode##*/} "*) ;; *) continue ;; esac
+        for kind; do
+            list=$names
+            [ $kind != pair ] || list=$pairs
+            for name in $list; do
+                job "${mode%/*} -std=${mode##*/} $strict $more $compile ${kind}_$name.c"
+            done
+        done
+    done
+}
+
+with_cxx()
+{
+    only=$cxx_standards
+    if [ "$1" = -s ]; then
+        only=$2
+        shift 2
+    fi
+    more=$1
+    shift
+    for mode in $cxx_modes; do
+        case " $only " in *" ${mode##*/} "*) ;; *) continue ;; esac
+        for kind; do
+            list=$names
+            [ $kind != pair ] || list=$pairs
+            for name in $list; do
+                job "${mode%/*} -x c++ -std=${mode##*/} $strict $more $compile ${kind}_$name.c"
+            done
+        done
+    done
+}
+
+# ---- Checks that are more than one command -------------------------------------------------------
+
+serial=0
+object() # sets object to a new name: two jobs must not write the same file
+{
+    serial=$((serial + 1))
+    object=$serial.o
+}
+
+# symbols NM OBJECT ALLOCATES: what it defines and what it refers to
+symbols()
+{
+    "$1" -P "$2" >"$2.nm" || return 1
+    awk -v allocates="$3" '
+        # Before anything is excused as of the test: its objects must not be initialised late.
+        $1 ~ /^_?_ZGV|__cxa_guard|GLOBAL__sub_I|cxx_global_var_init/ {
+            print "error: initialised at run time: " $1; bad = 1
+        }
+        { name = $1; type = $2; own = name ~ /(^_?|[0-9.])use_/; seen = seen || own }
+        type ~ /^[Uwv]$/ {
+            if (name ~ /^_?__atomic_/) {
+                print "error: needs libatomic: " name; bad = 1
+            }
+            if (!allocates && (name ~ /^_?(malloc|calloc|realloc|free|aligned_alloc)$/ ||
+                               name ~ /^_?posix_memalign$|^_Z(nw|na|dl|da)/)) {
+                print "error: allocates: " name; bad = 1
+            }
+            next
+        }
+        own { next }
+        # In C++ the functions of <atomic> are weak symbols, if they are not inlined.
+        type ~ /^[WV]$/ && name ~ /^_?_ZN?K?St|^__clang_call_terminate$|^DW\.ref\./ { next }
+        type ~ /^[WV]$/ && name ~ /^__(x86|aarch64|gxx)/ { next }
+        type ~ /^[A-Zu]$/ { print "error: defines a global symbol: " name " " type; bad = 1 }
+        type ~ /^[bdsg]$/ && name !~ /^\./ { print "error: static data: " name; bad = 1 }
+        END { if (!seen) { print "error: the test itself is not in there"; bad = 1 } exit bad }
+    ' "$2.nm"
+}
+
+# built NM ALLOCATES OBJECT COMMAND...: compiles, then looks at the symbols
+built()
+{
+    nm=$1
+    allocates=$2
+    output=$3
+    shift 3
+    "$@" -c -o "$output" && symbols "$nm" "$output" "$allocates"
+}
+
+# refers TO NOT-TO OBJECT COMMAND...: compiles, then checks which functions it refers to: each in
+# the first list, none in the second
+refers()
+{
+    to=$1
+    not_to=$2
+    output=$3
+    shift 3
+    "$@" -c -o "$output" && nm -P "$output" >"$output.nm" || return 1
+    for callee in $to; do
+        grep -q "^_\{0,1\}$callee U" "$output.nm" || {
+            echo "error: does not refer to $callee"
+            return 1
+        }
+    done
+    for callee in $not_to; do
+        ! grep "^_\{0,1\}$callee U" "$output.nm" || {
+            echo "error: refers to $callee"
+            return 1
+        }
+    done
+}
+
+# expands MACRO TEXT HEADER COMMAND...: after the header, with these flags, MACRO stands for TEXT
+expands()
+{
+    macro=$1
+    text=$2
+    probed=$3
+    shift 3
+    got=$({ include "$probed" && echo "PROBE $macro"; } | "$@" -E - | sed -n 's/^PROBE *//p' | tr -d ' ')
+    [ "$got" = "$text" ] || {
+        echo "error: $macro is $got, not $text"
+        return 1
+    }
+}
+
+# complete NAME HEADER: use_NAME.c mentions every public function and macro that has the header's
+# own prefix; what ends in _ is private
+complete()
+{
+    include "$2" | $first_c -E -dD - | awk -v header="$2" -f "$here/scan.awk" |
+        awk -v own="$(prefix "$1")_" '($1 == "function" || $1 == "macro") &&
+            tolower(substr($2, 1, length(own))) == own && $2 !~ /_$/ { print $2 }' |
+        sort -u >"public_$1"
+    [ -s "public_$1" ] || {
+        echo "error: found no public names in $2"
+        return 1
+    }
+    missing=0
+    while read -r word; do
+        grep -q "\<$word\>" "$here/use_$1.c" || {
+            echo "error: use_$1.c does not use $word"
+            missing=1
+        }
+    done <"public_$1"
+    return $missing
+}
+
+# mixed CC CXX FLAGS NAME: a program of C and C++ halves works, and agrees on sizes
+mixed()
+{
+    part=mixed_$4
+    $1 -std=c11 $3 -c -o $part.c.o all.c &&
+        $2 -x c++ -std=c++11 $3 -c -o $part.cc.o all.c &&
+        $1 -std=c11 $3 -c -o $part.main.o mixed.c &&
+        $2 -pthread -o $part $part.c.o $part.cc.o $part.main.o &&
+        ./$part
+}
+
+# another_release HEADER: the same header with another version of the core, and another guard of
+# its own, or the second inclusion would be empty
+another_release()
+{
+    awk '/^#(define PLIM_CORE_VERSION|if PLIM_CORE_VERSION !=) / { sub(/[0-9]+/, "9999"); changed++ }
+        { gsub(/PLIM_[A-Z_]*_H/, "OTHER_&"); print }
+        END { exit changed != 2 }' "$1"
+}
+
+first_c=$(set -- $c_compilers && echo "${1-}")
+first_cxx=$(set -- $cxx_compilers && echo "${1-}")
+cnd='-DPLIM_PARK_CND'
+posix='-DPLIM_PARK_CND -DPLIM_USE_PTHREADS'
+
+# ---- Languages -----------------------------------------------------------------------------------
+
+begin "C ($c_standards): alone, twice, unused"
+with_c '' alone twice bare
+finish
+
+begin "C++ ($cxx_standards): alone, twice, in extern \"C\""
+with_cxx '' alone
+with_cxx -s c++11 '' twice bare wrapped
+[ -n "$quick" ] || with_cxx -s c++20 '' twice bare wrapped
+finish
+
+begin 'strict C11 and later, as the last include, no feature macro'
+with_c -s 'c11 c17 c2x' '' last
+with_c -s 'c11 c17 c2x' "$cnd" last
+with_c -s 'c11 c17 c2x' "$posix" last
+finish
+
+if [ -n "$pairs" ]; then
+    begin 'every ordered pair'
+    with_c -s 'c11 c2x' '' pair
+    with_cxx -s c++11 '' pair
+    if [ -z "$quick" ]; then
+        with_cxx -s c++20 '' pair
+        with_c -s c11 "$cnd" pair
+        with_cxx -s c++11 "$cnd" pair
+    fi
+    finish
+fi
+
+begin 'waiting on C11 conditions (PLIM_PARK_CND), on POSIX conditions'
+with_c -s c11 "$cnd" alone
+with_c -s c11 "$posix" alone
+with_cxx -s c++11 "$cnd" alone
+if [ -z "$quick" ]; then
+    with_c -s 'c2x gnu17' "$cnd" alone
+    with_c -s gnu17 "$posix" alone
+    with_cxx -s c++20 "$cnd" alone
+    with_cxx -s 'c++11 c++20' "$cnd" wrapped
+    with_cxx -s 'c++11 c++20' "$posix" alone
+fi
+finish
+
+# ---- What ends up in the object file -------------------------------------------------------------
+
+begin 'no global symbol, no static data, no libatomic, no malloc'
+for name in $names; do
+    allocates=0
+    case $allocating in *" $name "*) allocates=1 ;; esac
+    for flags in -O0 -O2 "$cnd" "$posix"; do
+        [ -z "$quick" ] || [ "$flags" = -O0 ] || [ "$flags" = "$cnd" ] || continue
+        for cc in $c_compilers; do
+            object
+            job "built nm $allocates $object $cc -std=c11 -fno-pic $flags alone_$name.c"
+        done
+        for cxx in $cxx_compilers; do
+            object
+            job "built nm $allocates $object $cxx -x c++ -std=c++11 -fno-pic $flags alone_$name.c"
+        done
+    done
+done
+finish
+
+begin 'each use_*.c uses every public function and macro'
+for header; do
+    [ -z "$first_c" ] || job "complete $(name "$header") '$header'"
+done
+finish
+
+begin 'a program half C, half C++: links, agrees on sizes, and works'
+for cc in $c_compilers; do
+    [ $cc != musl-gcc ] || continue # it has no C++ library
+    for cxx in $cxx_compilers; do
+        for flags in '' "$cnd" "$posix"; do
+            object
+            job "mixed $cc $cxx '$flags' ${object%.o}"
+        done
+    done
+done
+finish
+
+if [ -n "$quick" ]; then
+    summary
+    exit
+fi
+
+# ---- Switches ------------------------------------------------------------------------------------
+
+begin 'switches compile: NDEBUG, unsigned char, PLIM_*, sanitizers ...'
+for flags in -DNDEBUG -funsigned-char -fshort-enums -DPLIM_PROCESS_SHARED -DPLIM_SPIN=0 \
+    -DPLIM_SPIN=1000000 "'-DPLIM_ASSERT(c,t)=((void)0)'" -DPLIM_USE_PTHREADS -fsanitize=thread \
+    "$cnd -fsanitize=thread" "$posix -fsanitize=thread" -fsanitize=address,undefined \
+    "$cnd -O2 -D_FORTIFY_SOURCE=2"; do
+    with_c -s c11 "$flags" alone
+done
+for flags in -DNDEBUG -funsigned-char "'-DPLIM_ASSERT(c,t)=((void)0)'" \
+    "$cnd -fsanitize=thread -fno-exceptions -fno-rtti"; do
+    with_cxx -s c++11 "$flags" alone
+done
+finish
+
+begin 'switches have their effect'
+for header; do
+    name=$(name "$header")
+    for cc in $c_compilers; do
+        run="$cc -std=c11 -O2 alone_$name.c"
+        if [ $name = semaphore ]; then # the others may have threads to look after
+            object
+            job "refers '' 'cnd_timedwait mtx_lock pthread_mutex_lock' $object $run"
+        fi
+        if echo '#include <threads.h>' | accepts $cc -x c; then
+            object
+            job "refers 'cnd_timedwait mtx_lock' 'pthread_cond_timedwait pthread_mutex_lock' $object $run $cnd"
+        fi
+        object
+        job "refers 'pthread_cond_timedwait' 'cnd_timedwait mtx_lock' $object $run $posix"
+        object
+        job "refers '' 'cnd_timedwait mtx_lock' $object $run $cnd -fsanitize=thread"
+        object
+        job "refers '' '__assert_fail' $object $run -DNDEBUG"
+        object
+        job "refers '' '__assert_fail' $object $run '-DPLIM_ASSERT(c,t)=((c)?(void)0:__builtin_trap())'"
+        job "expands PLIM_SPIN 100 '$header' $cc"
+        job "expands PLIM_SPIN 7 '$header' $cc -DPLIM_SPIN=7"
+        case $(uname) in
+        Linux)
+            job "expands 'PLIM_FUTEX_(9)' '((9)|128)' '$header' $cc"
+            job "expands 'PLIM_FUTEX_(9)' '(9)' '$header' $cc -DPLIM_PROCESS_SHARED"
+            ;;
+        esac
+    done
+done
+finish
+
+begin 'any feature macro, strict, and nothing declared twice'
+for macro in -D_GNU_SOURCE -D_DEFAULT_SOURCE -D_BSD_SOURCE -D_POSIX_C_SOURCE=1 \
+    -D_POSIX_C_SOURCE=199309L -D_POSIX_C_SOURCE=200112L -D_POSIX_C_SOURCE=200809L \
+    -D_XOPEN_SOURCE=500 -D_XOPEN_SOURCE=600 -D_XOPEN_SOURCE=700; do
+    # glibc warns that _BSD_SOURCE is old, but musl still goes by it.
+    with_c -s c11 "$macro -Wredundant-decls -Wno-cpp" last
+    with_c -s c11 "$posix $macro -Wredundant-decls -Wno-cpp" last
+done
+finish
+
+# ---- More warnings -------------------------------------------------------------------------------
+
+begin 'optimised, and with the warnings that projects like to add'
+extra="-Wundef -Wcast-align -Wcast-qual -Wwrite-strings -Wredundant-decls -Wnull-dereference \
+    -Wdouble-promotion -Wformat=2 -Wswitch-enum -Wvla -Wmissing-declarations"
+for flags in -O2 -O3 -Os "-O2 $cnd"; do
+    with_c -s c11 "$flags $extra -Wstrict-prototypes -Wmissing-prototypes" alone
+    with_cxx -s c++17 "$flags $extra -Wextra-semi" alone
+done
+finish
+
+begin 'clang -Weverything'
+# All that clang knows, except:
+#   padded                        tells of padding, which is no fault
+#   declaration-after-statement   C89's rule; we write C11
+#   used-but-marked-unused        the slow paths are marked unused because a file may not use them
+#   c++98-compat, -pedantic       we need C++11
+#   old-style-cast                a C header has C casts; so has
+#   zero-as-null-pointer-constant NULL
+#   disabled-macro-expansion      comes from inside the C library's macros
+#   unsafe-buffer-usage           any pointer arithmetic (clang 16)
+#   switch-default                a default hides a forgotten enumerator (clang 18)
+except="-Wno-padded -Wno-declaration-after-statement -Wno-used-but-marked-unused \
+    -Wno-c++98-compat -Wno-c++98-compat-pedantic -Wno-old-style-cast \
+    -Wno-zero-as-null-pointer-constant -Wno-disabled-macro-expansion \
+    -Wno-unsafe-buffer-usage -Wno-switch-default -Wno-unknown-warning-option"
+for name in $names; do
+    for flags in '' "$cnd" "$posix"; do
+        case $c_compilers in
+        *clang*)
+            job "clang -std=c11 -Weverything -Werror $except $flags $compile alone_$name.c"
+            job "clang -std=c2x -Weverything -Werror $except -Wno-pre-c2x-compat $flags $compile alone_$name.c"
+            ;;
+        esac
+        case $cxx_compilers in
+        *clang*)
+            job "clang++ -x c++ -std=c++11 -Weverything -Werror $except $flags $compile alone_$name.c"
+            job "clang++ -x c++ -std=c++20 -Weverything -Werror $except $flags $compile alone_$name.c"
+            ;;
+        esac
+    done
+done
+finish
+
+begin 'the header itself as the file to compile, as an editor does'
+for header; do
+    for cc in $c_compilers; do
+        job "$cc -x c -std=c11 -pedantic-errors -Werror -fsyntax-only '$header'"
+    done
+    for cxx in $cxx_compilers; do
+        job "$cxx -x c++ -std=c++11 -pedantic-errors -Werror -fsyntax-only '$header'"
+        job "$cxx -x c++ -std=c++20 -pedantic-errors -Werror -fsyntax-only '$header'"
+    done
+done
+finish
+
+# ---- semaphore.h in the way of POSIX -------------------------------------------------------------
+
+for header; do
+    [ "$(name "$header")" = semaphore ] || continue
+    begin 'C89, C99, C++98: semaphore.h is only POSIX'"'"'s'
+    {
+        include "$header"
+        echo '#if defined(CSEM_MAX) || defined(PLIM_CORE_VERSION)'
+        echo '#error "a file before C11 or C++11 got more than POSIX"'
+        echo '#endif'
+        echo '#define USE_ONLY'
+        include "$here/use_posix.c"
+    } >posix.c
+    plain='-Wall -Wextra -Wpedantic -pedantic-errors -Werror'
+    for cc in $c_compilers; do
+        for std in c89 c99 gnu89 gnu99; do
+            job "$cc -std=$std $plain $compile posix.c"
+        done
+    done
+    for cxx in $cxx_compilers; do
+        for std in c++98 gnu++98; do
+            job "$cxx -x c++ -std=$std $plain $compile posix.c"
+        done
+    done
+    finish
+done
+
+# ---- Other targets -------------------------------------------------------------------------------
+
+# target COMPILER FLAGS NM STANDARD: all that makes sense where we can compile, but not run
+target()
+{
+    for name in $names; do
+        allocates=0
+        case $allocating in *" $name "*) allocates=1 ;; esac
+        for flags in '' "$cnd" "$posix"; do
+            job "$1 $2 -std=c11 $strict $flags $compile last_$name.c"
+            job "$1 $2 -std=gnu17 $strict $flags $compile alone_$name.c"
+        done
+        for optimisation in -O0 -O2; do
+            object
+            job "built $3 $allocates $object $1 $2 -std=c11 $optimisation -fno-pic alone_$name.c"
+        done
+    done
+}
+
+begin '32 bits: -m32, -mx32, with 32 and 64 bits of time_t'
+for cc in gcc clang; do
+    case " $c_compilers " in *" $cc "*) ;; *) continue ;; esac
+    for bits in -m32 -mx32; do
+        # Debian's gcc-12-multilib has no link to the kernel's headers, gcc-multilib has.
+        found=
+        for flags in "$bits" "$bits -idirafter /usr/include/$(uname -m)-linux-gnu"; do
+            if [ -z "$found" ] && include "$here/last.h" | accepts $cc $flags -x c; then
+                found=$flags
+            fi
+        done
+        if [ -z "$found" ]; then
+            skip "$cc $bits does not work"
+            continue
+        fi
+        # gcc 11 and later note, on every use of a 64-bit atomic in a struct, that older ones
+        # aligned it differently; ours is aligned explicitly.
+        [ $cc != gcc ] || found="$found -Wno-psabi"
+        target $cc "$found" nm
+        for name in $names; do
+            job "$cc $found -std=gnu11 -D_FILE_OFFSET_BITS=64 -D_TIME_BITS=64 $strict $compile alone_$name.c"
+            job "$cc $found -std=c11 -D_FILE_OFFSET_BITS=64 -D_TIME_BITS=64 $strict $compile last_$name.c"
+        done
+    done
+done
+for cxx in g++ clang++; do
+    case " $cxx_compilers " in *" $cxx "*) ;; *) continue ;; esac
+    found=
+    for flags in -m32 "-m32 -idirafter /usr/include/$(uname -m)-linux-gnu"; do
+        if [ -z "$found" ] && echo '#include <atomic>' | accepts $cxx $flags -x c++; then
+            found=$flags
+        fi
+    done
+    if [ -z "$found" ]; then
+        skip "$cxx -m32 does not work (no 32-bit libstdc++)"
+        continue
+    fi
+    for name in $names; do
+        job "$cxx $found -x c++ -std=c++11 $strict $compile last_$name.c"
+        job "$cxx $found -x c++ -std=c++11 $strict $cnd $compile last_$name.c"
+    done
+done
+finish
+
+begin 'cross compilers'
+for triple in aarch64-linux-gnu arm-linux-gnueabihf riscv64-linux-gnu s390x-linux-gnu \
+    x86_64-w64-mingw32; do
+    if installed $triple-gcc && installed $triple-nm; then
+        target $triple-gcc '' $triple-nm
+    else
+        skip "$triple-gcc is not installed"
+    fi
+    installed $triple-g++ || continue
+    for name in $names; do
+        job "$triple-g++ -x c++ -std=c++11 $strict $compile alone_$name.c"
+        job "$triple-g++ -x c++ -std=c++20 $strict $cnd $compile alone_$name.c"
+    done
+done
+finish
+
+# Nobody here has a Mac or a BSD, but the text can be compiled as if: the C library stays Linux's,
+# so this finds typing errors and wrong names of ours, and proves no more.
+begin 'the code for macOS and for unknown systems, pretended'
+if [ "$(uname)" = Linux ]; then
+    for cc in $c_compilers; do
+        for name in $names; do
+            for flags in '-D__APPLE__' "-D__APPLE__ $cnd" "-D__APPLE__ $posix" '' "$posix"; do
+                job "$cc -std=gnu11 -U__linux__ -U__linux -Ulinux $strict $flags $compile alone_$name.c"
+            done
+        done
+    done
+else
+    skip 'pretending to be macOS: only on Linux'
+fi
+finish
+
+# ---- What must not compile -----------------------------------------------------------------------
+
+begin 'two releases in one file: a readable error'
+for second; do
+    name=$(name "$second")
+    if ! another_release "$second" >"other_$name.h"; then
+        job "echo 'error: no core version to change in $second'; false"
+        continue
+    fi
+    for first; do
+        file=release_$(name "$first")_$name
+        include "$first" "other_$name.h" >"$file.c"
+        include "other_$name.h" "$first" >"$file.r.c"
+        for file in $file.c $file.r.c; do
+            for cc in $first_c; do
+                job "expect_error 'headers of different releases' $cc -std=c11 $compile $file"
+            done
+            for cxx in $first_cxx; do
+                job "expect_error 'headers of different releases' $cxx -x c++ -std=c++11 $compile $file"
+            done
+        done
+    done
+done
+finish
+
+begin 'no lock-free 8-byte atomics: a readable error'
+none="-U__GCC_HAVE_SYNC_COMPARE_AND_SWAP_8 -U__GCC_ATOMIC_LLONG_LOCK_FREE \
+    -D__GCC_ATOMIC_LLONG_LOCK_FREE=1 -U__CLANG_ATOMIC_LLONG_LOCK_FREE \
+    -D__CLANG_ATOMIC_LLONG_LOCK_FREE=1"
+for name in $names; do
+    for cc in $c_compilers; do
+        job "expect_error 'needs lock-free 8-byte atomics' $cc -std=c11 $none $compile alone_$name.c"
+    done
+    for cxx in $cxx_compilers; do
+        job "expect_error 'needs lock-free 8-byte atomics' $cxx -x c++ -std=c++11 $none $compile alone_$name.c"
+    done
+done
+# Pretended above; and a processor that really has none.
+i386="-m32 -march=i386 -Wno-psabi -idirafter /usr/include/$(uname -m)-linux-gnu"
+if case " $c_compilers " in *' gcc '*) include "$here/last.h" | accepts gcc $i386 -x c ;; *) false ;; esac; then
+    for name in $names; do
+        job "expect_error 'needs lock-free 8-byte atomics' gcc -std=c11 $i386 $compile alone_$name.c"
+    done
+else
+    skip 'gcc -m32 -march=i386 does not work: no target without 8-byte atomics'
+fi
+finish
+
+begin 'CSEM_INIT out of range does not compile'
+for header; do
+    [ "$(name "$header")" = semaphore ] || continue
+    for permits in -1 'CSEM_MAX + 1' 4294967296; do
+        file=init_$(echo "$permits" | tr -cd '[:alnum:]').c
+        { include "$header" && echo "csem s = CSEM_INIT($permits);"; } >$file
+        for cc in $c_compilers; do
+            job "expect_error negative $cc -std=c11 $compile $file"
+        done
+        for cxx in $cxx_compilers; do
+            job "expect_error negative $cxx -x c++ -std=c++11 $compile $file"
+        done
+    done
+done
+finish
+
+summary
