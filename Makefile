@@ -64,8 +64,8 @@ test: programs ## everything that a C compiler and make can check, in a minute
 	   echo "stress, conditions: $(BUILD)/tests/stress_semaphore_cnd 2"; \
 	   echo "explorer, quick: tests/explore/run.sh quick"; \
 	   echo "compile, quick: tests/compile/matrix.sh --quick"; \
-	   echo "check-shadow: tests/compile/shadow.sh"; \
-	   echo "check-names: tests/compile/names.sh"; \
+	   echo "check-shadow, quick: tests/compile/shadow.sh --quick"; \
+	   echo "check-names, quick: tests/compile/names.sh --quick"; \
 	   echo "example limited_downloads: $(BUILD)/examples/limited_downloads"; \
 	   echo "example tour_semaphore: $(BUILD)/examples/tour_semaphore fast"; \
 	   echo "README example: $(MAKE) -s check-readme"; \

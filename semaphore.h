@@ -18,69 +18,95 @@
  *     }
  *
  * OVERVIEW
- *   A csem holds a number of permits. Acquiring takes one, and waits while there is none;
- *   releasing gives one back. It has no owner: any thread may release, and more may be released
- *   than were there at first.
+ *   A csem counts free permits. Acquiring takes one, and waits while there is none; releasing
+ *   gives one. It does not know who holds how many, nor how many there were at first: any thread
+ *   may release, also more than was acquired.
  *
- *     csem_init, CSEM_INIT                    start with some permits
- *     csem_acquire, _acquire_for              take one, wait for it (at most so long)
- *     csem_try_acquire, _try_acquire_n        take one, or n, now or not at all
- *     CSEM_SCOPE(s) { ... }                   hold one for the length of a block
- *     csem_release, _release_n                give one, or n, and wake whom they concern
- *     csem_reduce, csem_drain                 take permits out of circulation
- *     csem_close                              send everybody away, now and from now on
- *     csem_available, csem_waiters            look
+ *     csem_init, CSEM_INIT                        start with some permits
+ *     csem_acquire, csem_acquire_for              take one, wait for it (at most so long)
+ *     csem_try_acquire, csem_try_acquire_n        take one, or n, now or not at all
+ *     CSEM_SCOPE(&s) { ... }                      hold one for the length of a block
+ *     csem_release, csem_release_n                give one, or n, and wake who can go on
+ *     csem_reduce, csem_drain                     take permits out of circulation
+ *     csem_close                                  send everybody away, now and from now on
+ *     csem_available, csem_waiters                look
+ *
+ *   There is nothing to destroy. Do not copy a csem; a zeroed one is valid and has no permits.
+ *   There is no blocking acquire of n: taking them one by one can deadlock.
+ *
+ *   To change a limit at run time: csem_release_n(&s, more), or csem_reduce(&s, fewer), which
+ *   never waits: the new limit holds as soon as csem_available() is not negative.
+ *
+ *   To end a queue whose items are counted by a csem:
+ *
+ *         csem_close(&items);                          // the producers are done
+ *         ...
+ *         if (csem_acquire(&items) == ESHUTDOWN) {     // a consumer
+ *             for (uint32_t left = csem_drain(&items); left > 0; left--) {
+ *                 consume(pop());                      // what nobody had acquired
+ *             }
+ *         }
+ *
+ * ERRORS
+ *   0 or an errno value is returned; errno itself is left alone, and a call that fails changes
+ *   nothing. <errno.h> comes with this header.
+ *     EAGAIN     no permit (try_acquire), or too many threads wait
+ *     ETIMEDOUT  no permit in time
+ *     ESHUTDOWN  closed
+ *     EINVAL     the argument is above CSEM_MAX
+ *     EOVERFLOW  there would be more than CSEM_MAX free permits, or more than CSEM_MAX debt
  *
  * WHAT IT GUARANTEES
  *   Cost         Acquiring a free permit is one atomic read-modify-write, releasing is one: no
  *                system call, no clock, no allocation. A release makes a system call only if a
- *                sleeper is needed that has not been woken yet.
- *   Progress     try_acquire, release, reduce, drain and close are lock-free and never block.
- *   Order        What a thread did before it released a permit has happened for the thread that
- *                acquires or drains it. Failed calls, reduce and close order nothing.
+ *                sleeping thread must be woken, and has not been already.
+ *   Progress     csem_try_acquire, csem_release, csem_reduce, csem_drain and csem_close, and their
+ *                _n forms, are lock-free and never block.
+ *   Order        What a thread did before it released a permit is seen by the thread that acquires
+ *                or drains it. Failed calls, csem_reduce and csem_close order nothing: who gets
+ *                ESHUTDOWN does not thereby see what was written before the close.
  *   Fairness     A free permit goes to whoever comes first, also to a passer-by ahead of a
- *                sleeper: that is what makes it fast. But a thread that has waited half a
- *                millisecond for each thread that waits is owed a permit, and others get only
- *                what is left over. So nobody starves, however greedy the others.
- *   Definite     A try fails only if there is no permit to be had (free, and owed to nobody); a
- *                timed wait takes a permit that is there at its end. A wait never ends early.
- *   Lifetime     The release does not touch the csem after the step that lets another thread in.
- *                Who acquires the last permit may free the csem as soon as acquire returns.
- *                There is nothing to destroy.
- *   Signals      release may be called in a signal handler. No call changes errno, or returns
- *                EINTR, or is a point of thread cancellation.
+ *                sleeper. But with k threads waiting, one that has waited k times half a
+ *                millisecond (alone: at the next release after that, or 20 ms) is owed a permit,
+ *                and others get only what is left over. Up to 15 can be owed one at a time.
+ *   Definite     A try fails only if there is no permit to be had (free, and owed to nobody). A
+ *                timed wait takes a permit that is there at its end. A wait ends early only by
+ *                csem_close.
+ *   Lifetime     If your acquire is the last use of a csem, you may free it when it returns, even
+ *                if the matching release has not returned yet in its thread. After a close, join
+ *                the threads that wait first.
+ *   Signals      csem_release, csem_release_n, csem_try_acquire and csem_close may be called in a
+ *                signal handler. No call returns EINTR or is a point of thread cancellation.
  *
  * LIMITS
- *   Permits      from -CSEM_MAX (debt after a reduce) to CSEM_MAX, 2^30 - 1.
+ *   Permits      from -CSEM_MAX (debt after a reduce) to CSEM_MAX, 2^30 - 1, free at a time.
  *   Waiters      524287 threads at once; one more gets EAGAIN.
- *   Spinning     Before it sleeps, a thread looks for a permit PLIM_SPIN times, which takes some
- *                microseconds; not if others wait already, nor on a single CPU, nor with a
- *                timeout of 0.
+ *   Spinning     Before it sleeps, a thread looks for a permit PLIM_SPIN times, some microseconds;
+ *                one time in 16, 16 times as often. Not if others wait already, nor with a timeout
+ *                of 0 or less; on a single CPU, and if the process is bound to one, a fifth of it.
+ *   Latency      Where permits change hands faster than a thread can fall asleep, a waiter that
+ *                finds none again may look away for 50 us (and the system's timer slack) before
+ *                it sees a permit, or a close.
  *   Processes    Not shared between processes, unless PLIM_PROCESS_SHARED is defined (Linux). A
  *                child after fork() must initialise its copies anew, if threads were waiting.
+ *   Languages    C11 or later, C++11 or later; a C file and a C++ file may share a csem. In an
+ *                older language this file declares nothing ("unknown type name csem").
  *   Releases     Do not share a csem between parts of a program built with different releases.
  *   Name         If this directory is on the include path, <semaphore.h> finds this file; it then
  *                includes the system's as well.
  *
- * ERRORS
- *   0 or an errno value is returned; errno itself is left alone, and a call that fails changes
- *   nothing.
- *     EAGAIN     no permit (try_acquire), or too many threads wait
- *     ETIMEDOUT  no permit in time
- *     ESHUTDOWN  closed
- *     EINVAL     more permits than CSEM_MAX in the call
- *     EOVERFLOW  there would be more than CSEM_MAX permits, or so much debt
- *
  * MACROS TO DEFINE BEFORE THE INCLUDE, if at all
- *   PLIM_SPIN n            looks at the word before sleeping (100; 0 never spins); may differ
- *                          between files
- *   PLIM_ASSERT(c, text)   called with c false on misuse (assert); may differ between files
- *   PLIM_PROCESS_SHARED    Linux: waits work between processes; alike in all files
- *   PLIM_PARK_CND          wait on C11 mutexes and conditions instead of the system's wait on an
- *                          address; alike in all files. A csem is larger then, release is not
- *                          safe in signal handlers, waits are points of thread cancellation, and
- *                          setting the wall clock back delays the end of a timed wait. Systems
- *                          other than Linux, Windows and macOS get this in any case.
+ *   May differ between files:
+ *     PLIM_SPIN n            looks at the word before sleeping (100; 0 never spins)
+ *     PLIM_ASSERT(c, text)   called with c false when a csem is found to have been overwritten or
+ *                            initialised while threads wait on it (assert)
+ *   Must be the same in all files that share a csem; nothing checks it:
+ *     PLIM_PROCESS_SHARED    Linux: waits work between processes
+ *     PLIM_PARK_CND          wait on C11 mutexes and conditions instead of the system's wait on an
+ *                            address. A csem is larger then, no call is safe in signal handlers,
+ *                            waits are points of thread cancellation, and setting the wall clock
+ *                            back delays the end of a timed wait. Systems other than Linux,
+ *                            Windows and macOS get this in any case.
  */
 
 /* A C99 or C++98 file that means the system's <semaphore.h> sees only the end of this one. */
@@ -94,34 +120,36 @@ typedef struct csem csem;
 
 #define CSEM_MAX 1073741823u /* the most permits, and the most debt: 2^30 - 1 */
 
-/* CSEM_INIT(permits)
- * Initialises a csem statically, `csem s = CSEM_INIT(3);`: a constant from 0 to CSEM_MAX, anything
- * else does not compile. Defined below, with the struct. */
+/* csem s = CSEM_INIT(3);
+ * Initialises a csem, static or not, with a constant from 0 to CSEM_MAX; another constant does not
+ * compile. For a number known at run time use csem_init. Defined below, with the struct. */
 
-/* Starts with that many permits, 0 included, open. Requires: no other thread uses it. Returns 0,
- * or EINVAL if there are more than CSEM_MAX. */
+/* Starts with that many permits, 0 included, open; also again, after a close. Requires: no other
+ * thread uses it. Returns 0, or EINVAL if there are more than CSEM_MAX. */
 static inline int csem_init(csem *s, uint32_t permits);
 
 /* Takes a permit; waits until there is one. Returns 0, ESHUTDOWN if it is or becomes closed, or
- * EAGAIN if 524287 threads wait already. Acquires: sees what was done before the release. */
+ * EAGAIN if 524287 threads wait already. Memory order: acquire on success. */
 static inline int csem_acquire(csem *s);
 
-/* Takes a permit; waits at most timeout_ns nanoseconds, on the monotonic clock. PLIM_MS(5) and the
- * like help; PLIM_FOREVER is no limit; 0 or less does not wait at all. A free permit is taken
- * whatever the timeout. Returns 0, ETIMEDOUT, ESHUTDOWN, or EAGAIN as above. Acquires if 0. */
+/* Takes a permit; waits at most timeout_ns nanoseconds from now, on the monotonic clock.
+ * PLIM_US(n), PLIM_MS(n) and PLIM_S(n) help (with integers); PLIM_FOREVER is no limit; 0 or less
+ * does not wait at all. A free permit is taken whatever the timeout. Returns 0, ETIMEDOUT,
+ * ESHUTDOWN, or EAGAIN as above. Memory order: acquire on success. */
 static inline int csem_acquire_for(csem *s, int64_t timeout_ns);
 
-/* Takes a permit if there is one; never blocks. Returns 0, EAGAIN or ESHUTDOWN. Acquires if 0. */
+/* Takes a permit if there is one; never blocks. Returns 0, EAGAIN or ESHUTDOWN. Memory order:
+ * acquire on success. */
 static inline int csem_try_acquire(csem *s);
 
-/* Takes n permits at once if there are so many, else none; never blocks. n = 0 takes nothing and
- * returns what a try would if there were a permit. Returns 0, EAGAIN, ESHUTDOWN, or EINVAL if n is
- * above CSEM_MAX. Acquires if 0. */
+/* Takes n permits at once if there are so many, else none; never blocks. n = 0 takes nothing, and
+ * fails only if it is closed. Returns 0, EAGAIN, ESHUTDOWN, or EINVAL if n is above CSEM_MAX.
+ * Memory order: acquire on success. */
 static inline int csem_try_acquire_n(csem *s, uint32_t n);
 
 /* Gives a permit and wakes a waiter if one is needed; never blocks. Also when closed: it counts,
- * and nobody gets it. Returns 0, or EOVERFLOW if there are CSEM_MAX already. Releases: what was
- * done before is seen by whoever acquires. */
+ * and only csem_drain can take it. Returns 0, or EOVERFLOW if CSEM_MAX are free already: whoever
+ * never releases more than was there need not check. Memory order: release. */
 static inline int csem_release(csem *s);
 
 /* Gives n permits in one step; n = 0 does nothing. Returns 0, EOVERFLOW, or EINVAL if n is above
@@ -129,30 +157,34 @@ static inline int csem_release(csem *s);
 static inline int csem_release_n(csem *s, uint32_t n);
 
 /* Takes n permits out of circulation now, whether they are there or not: what is missing is debt,
- * which later releases pay before anyone gets in. Never blocks. Undone by csem_release_n(s, n).
- * Returns 0, EOVERFLOW if the debt would exceed CSEM_MAX, or EINVAL if n does. */
+ * which later releases pay before anyone gets in. Also when closed. Never blocks. Undone by
+ * csem_release_n(s, n). Returns 0, EOVERFLOW if the debt would exceed CSEM_MAX, or EINVAL if n
+ * does. Memory order: relaxed. */
 static inline int csem_reduce(csem *s, uint32_t n);
 
-/* Takes every free permit and returns how many; also when closed. Never blocks. It leaves those
- * that are owed to a thread which has waited too long. Acquires if it took any. */
+/* Takes every free permit and returns how many. Never blocks. It leaves those that are owed to a
+ * thread which has waited too long; when closed, nothing is owed, and it takes all there are.
+ * Memory order: acquire if it took any. */
 static inline uint32_t csem_drain(csem *s);
 
-/* Closes for good: threads that wait, and those that come, get ESHUTDOWN. Permits stay as they
- * are. Never blocks, does not wait for the waiters to be gone. Closing again is harmless.
- * Returns 0. */
+/* Closes for good: threads that wait, and those that come, get ESHUTDOWN, even if permits are
+ * left; those stay as they are. Never blocks, does not wait for the waiters to be gone. Closing
+ * again is harmless. Returns 0. Memory order: relaxed. */
 static inline int csem_close(csem *s);
 
-/* How many permits nobody holds; negative is debt. Old as soon as you have it. */
-static inline int32_t csem_available(csem *s);
+/* How many permits are free; negative is debt. Old as soon as you have it. Memory order: relaxed. */
+static inline int32_t csem_available(const csem *s);
 
-/* How many threads wait. Old as soon as you have it. */
-static inline uint32_t csem_waiters(csem *s);
+/* How many threads wait. Old as soon as you have it. Memory order: relaxed. */
+static inline uint32_t csem_waiters(const csem *s);
 
-/* CSEM_SCOPE(s) { ... }
- * Acquires, runs the block, and releases on every way out of it: the end, break, continue, return,
- * goto (and a C++ exception). A closed csem skips the block. Not covered: longjmp, thrd_exit.
- * With a compiler that has no cleanup attribute (not gcc, not clang) only the end and continue
- * release. */
+/* CSEM_SCOPE(&s) { ... }
+ * Acquires, runs the block, and releases on every way out of it: the end, return, goto, break and
+ * continue (and a C++ exception). It is a loop that runs once: break and continue leave the block,
+ * not a loop or switch around it. If csem_acquire fails (closed, say) the block is skipped, so a
+ * function still needs a return after it; set a variable in the block to know that it ran. The
+ * argument is evaluated once. One scope per line. Not covered: longjmp, thrd_exit. With a compiler
+ * that has no cleanup attribute (not gcc, not clang) only the end and continue release. */
 
 /* ============================================================================================== */
 /* Implementation. The two stamped blocks are the same in all headers of Plimsoll.                 */
@@ -476,7 +508,6 @@ static inline int64_t plim_deadline_(int64_t now, int64_t timeout_ns)
  *   plim_park_(counter, lane, half, deadline)  sleep while that half of the word equals `half`
  *   plim_unpark_(counter, lane, count)         wake up to `count` sleepers of the lane
  *   plim_nap_(until)                           sleep until then, undisturbed
- *   PLIM_PARK_FIFO_                            1 if the sleeper woken is the one that came first
  *
  * A build that defines PLIM_PLATFORM as a file name, in quotes, takes them from that file instead:
  * so the schedule explorer and the memory-model checker drive this very code.
@@ -544,7 +575,7 @@ static inline void plim_pause_(void)
 #if !defined(__cplusplus) && !defined(__USE_MISC) && !defined(_GNU_SOURCE) && !defined(_BSD_SOURCE)
 extern long syscall(long number, ...);
 #endif
-#if !defined(CLOCK_MONOTONIC) && LONG_MAX > INT32_MAX
+#if !defined(CLOCK_MONOTONIC) && (LONG_MAX > INT32_MAX || !defined(SYS_clock_gettime64))
 extern int clock_gettime(int clock, struct timespec *now);
 #endif
 
@@ -556,7 +587,7 @@ typedef struct plim_timespec_ {
 
 static inline int64_t plim_now_(void)
 {
-#if defined(CLOCK_MONOTONIC) || LONG_MAX > INT32_MAX
+#if defined(CLOCK_MONOTONIC) || LONG_MAX > INT32_MAX || !defined(SYS_clock_gettime64)
     struct timespec now;
     clock_gettime(1 /* CLOCK_MONOTONIC */, &now);
     return PLIM_S(now.tv_sec) + now.tv_nsec + 1;
@@ -569,22 +600,29 @@ static inline int64_t plim_now_(void)
 #endif
 }
 
-/* Asks each time, because a cached answer would be static state; the spin calls it at most once
- * per wait, and it also respects the thread's affinity mask. */
+/* Adds the CPUs that a thread may run on to the mask. A machine with more than fit counts as if it
+ * had all of them. */
+PLIM_SLOW_ void plim_add_cpus_(long thread, unsigned long *mask, size_t words)
+{
+    unsigned long cpus[16] = {0};
+    long bytes = syscall(SYS_sched_getaffinity, thread, sizeof cpus, cpus);
+    for (size_t i = 0; i < words; i++) {
+        mask[i] |= bytes < 0 ? ULONG_MAX : cpus[i];
+    }
+}
+
+/* Asks each time, because a cached answer would be static state; a spin asks at most once. A thread
+ * that is bound to one CPU may have its partner on another: so the mask of the process's first
+ * thread counts too. */
 PLIM_SLOW_ bool plim_many_cpus_(void)
 {
-    unsigned long mask[16], cpus = 0;
-    int saved = errno;
-    long bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
+    unsigned long mask[16] = {0};
+    int saved = errno, cpus = 0;
+    plim_add_cpus_(0, mask, 16);
+    plim_add_cpus_(syscall(SYS_getpid), mask, 16);
     errno = saved;
-    if (bytes < 0) {
-        return true; /* more CPUs than the mask has room for */
-    }
-    for (size_t i = 0; i < (size_t)bytes / sizeof mask[0]; i++) {
-        if ((mask[i] & (mask[i] - 1)) != 0) {
-            return true;
-        }
-        cpus += mask[i] != 0;
+    for (int i = 0; i < 16; i++) {
+        cpus += (mask[i] != 0) + ((mask[i] & (mask[i] - 1)) != 0);
     }
     return cpus > 1;
 }
@@ -798,10 +836,10 @@ static inline plim_step plim_settle_(uint64_t before, uint64_t after, int answer
     return step;
 }
 
-/* Take n free permits, or say why not: ESHUTDOWN, EAGAIN. */
+/* Take n free permits, or say why not: ESHUTDOWN, EAGAIN. None can be taken even in debt. */
 static inline plim_step plim_take_step_(uint64_t w, uint32_t n)
 {
-    if (PLIM_LIKELY_(!plim_closed_(w) && plim_free_(w) >= (int32_t)n)) {
+    if (PLIM_LIKELY_(!plim_closed_(w) && (plim_free_(w) >= (int32_t)n || n == 0))) {
         return plim_answer_(w - n * PLIM_PERMIT_ONE_, 0);
     }
     return plim_answer_(w, plim_closed_(w) ? ESHUTDOWN : EAGAIN);
@@ -841,10 +879,12 @@ static inline plim_step plim_reduce_step_(uint64_t w, uint32_t n)
     return plim_answer_(w - n * PLIM_PERMIT_ONE_, 0);
 }
 
-/* Take whatever is free, closed or not; the answer is how many. */
+/* Take whatever is free; all there is if closed, since nothing is owed any more. The answer is how
+ * many. */
 static inline plim_step plim_drain_step_(uint64_t w)
 {
-    int32_t n = plim_free_(w) > 0 ? plim_free_(w) : 0;
+    int32_t n = plim_closed_(w) ? plim_available_(w) : plim_free_(w);
+    n = n > 0 ? n : 0;
     return plim_answer_(w - (uint32_t)n * PLIM_PERMIT_ONE_, n);
 }
 
@@ -921,7 +961,6 @@ static inline plim_step plim_wait_step_(uint64_t w, int lane, bool aged, bool ex
  * come to sleep on the same address, who looks at its own word and sleeps on.
  */
 #if defined(PLIM_PARK_CND)
-#define PLIM_PARK_FIFO_ 1
 
 /* The sleeper, on the stack of the thread that sleeps. Its first fields belong to the counter's
  * list and lock; `woken` to its own mutex. */
@@ -1062,16 +1101,15 @@ PLIM_SLOW_ void plim_nap_(int64_t until)
 
 #ifndef PLIM_PLATFORM
 
-/* The address of a half of the word, for the kernel only. */
+/* The address of a half of the word, which is the first member; for the kernel only. */
 static inline void *plim_address_(plim_counter *c, int lane)
 {
     static const uint16_t probe = 1;
     bool low_first = *(const unsigned char *)&probe == 1;
-    return (char *)&c->word + ((lane == PLIM_LANE_STARVING) == low_first ? 4 : 0);
+    return (char *)c + ((lane == PLIM_LANE_STARVING) == low_first ? 4 : 0);
 }
 
 #if defined(__linux__)
-#define PLIM_PARK_FIFO_ 1 /* among threads of the same priority */
 
 #ifdef PLIM_PROCESS_SHARED
 #define PLIM_FUTEX_(op) (op)
@@ -1116,7 +1154,6 @@ PLIM_SLOW_ void plim_unpark_(plim_counter *c, int lane, uint32_t count)
 }
 
 #elif defined(_WIN32)
-#define PLIM_PARK_FIFO_ 0
 
 PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
 {
@@ -1144,7 +1181,6 @@ PLIM_SLOW_ void plim_unpark_(plim_counter *c, int lane, uint32_t count)
 }
 
 #else /* macOS: the public call where the deployment target has it, else what libc++ uses */
-#define PLIM_PARK_FIFO_ 0
 
 #if __MAC_OS_X_VERSION_MIN_REQUIRED >= 140400 && __has_include(<os/os_sync_wait_on_address.h>)
 #define PLIM_OS_SYNC_
@@ -1268,6 +1304,11 @@ static inline bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_st
  * it is a few promotions per millisecond, however many wait. */
 #define PLIM_PATIENCE_NS_ PLIM_US(500)
 
+/* Whoever waits alone sets its alarm later: the next release wakes it anyway, and then it is old
+ * enough if the permit is gone again. An alarm within the system's tick costs microseconds each
+ * time in a virtual machine, a later one next to nothing. */
+#define PLIM_PATIENCE_ALONE_NS_ PLIM_MS(20)
+
 /* How many times to look at the word before sleeping. A wake-up across CPUs costs many times what
  * a short hold does, so a few microseconds of looking are worth it where another CPU may give the
  * permit meanwhile; 0 turns it off. May differ between files.
@@ -1329,13 +1370,10 @@ PLIM_SLOW_ int plim_wait_registered_(plim_counter *c, int64_t now, int64_t deadl
         plim_step step = plim_wait_step_(w, lane, now >= promotion, now >= deadline);
         if (step.answer == PLIM_SLEEPS_) {
             /* A normal waiter wakes up by itself to be promoted. (Still normal although aged: all
-             * places in the starving lane are taken; try again after as long a wait.) Not so if
-             * nobody else waits and the system wakes first who came first: then the next release
-             * wakes this one, and finds it old enough if the permit is gone again. Arming a timer
-             * for nothing costs microseconds, in a virtual machine. */
+             * places in the starving lane are taken; try again after as long a wait.) */
             int64_t again = now < promotion ? promotion : now + (promotion - since);
-            bool timed = lane == PLIM_LANE_NORMAL && (!PLIM_PARK_FIFO_ || plim_waiters_(w) > 1);
-            int64_t until = timed && again < deadline ? again : deadline;
+            again = plim_waiters_(w) > 1 ? again : now + PLIM_PATIENCE_ALONE_NS_;
+            int64_t until = lane == PLIM_LANE_NORMAL && again < deadline ? again : deadline;
             int64_t before = now;
             plim_park_(c, lane, plim_half_(w, lane), until);
             w = plim_load_relaxed_(&c->word);
@@ -1479,9 +1517,17 @@ PLIM_STATIC_ASSERT_(CSEM_MAX == PLIM_PERMITS_MAX, "the semaphore's limit is the 
 PLIM_STATIC_ASSERT_(sizeof(struct csem) == 8, "a csem is its word and nothing else");
 #endif
 
-/* An array of negative length where the permits are out of range. */
-#define CSEM_WORD_(permits) \
-    ((uint64_t)(permits) * sizeof(char[(permits) >= 0 && (permits) <= CSEM_MAX ? 1 : -1]) << 33)
+/* Of negative width, or length, where the permits are out of range; a bit-field's width must be a
+ * constant besides, but C++ lets no type be defined there. */
+#ifdef __cplusplus
+#define CSEM_RANGE_(permits) char[(permits) >= 0 && (permits) <= CSEM_MAX ? 1 : -1]
+#else
+#define CSEM_RANGE_(permits) \
+    struct { \
+        int out_of_range : (permits) >= 0 && (permits) <= CSEM_MAX ? 1 : -1; \
+    }
+#endif
+#define CSEM_WORD_(permits) (((uint64_t)(permits) + 0 * sizeof(CSEM_RANGE_(permits))) << 33)
 /* clang-format off */
 #ifdef PLIM_PARK_CND
 #define CSEM_INIT(permits) {{PLIM_ATOMIC_INIT_(CSEM_WORD_(permits)), PLIM_ATOMIC_INIT_(0), NULL}}
@@ -1545,12 +1591,12 @@ static inline int csem_close(csem *s)
     return 0;
 }
 
-static inline int32_t csem_available(csem *s)
+static inline int32_t csem_available(const csem *s)
 {
     return plim_available_(plim_load_relaxed_(&s->counter_.word));
 }
 
-static inline uint32_t csem_waiters(csem *s)
+static inline uint32_t csem_waiters(const csem *s)
 {
     return plim_waiters_(plim_load_relaxed_(&s->counter_.word));
 }

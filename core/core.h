@@ -94,7 +94,6 @@ static inline int64_t plim_deadline_(int64_t now, int64_t timeout_ns)
  *   plim_park_(counter, lane, half, deadline)  sleep while that half of the word equals `half`
  *   plim_unpark_(counter, lane, count)         wake up to `count` sleepers of the lane
  *   plim_nap_(until)                           sleep until then, undisturbed
- *   PLIM_PARK_FIFO_                            1 if the sleeper woken is the one that came first
  *
  * A build that defines PLIM_PLATFORM as a file name, in quotes, takes them from that file instead:
  * so the schedule explorer and the memory-model checker drive this very code.
@@ -162,7 +161,7 @@ static inline void plim_pause_(void)
 #if !defined(__cplusplus) && !defined(__USE_MISC) && !defined(_GNU_SOURCE) && !defined(_BSD_SOURCE)
 extern long syscall(long number, ...);
 #endif
-#if !defined(CLOCK_MONOTONIC) && LONG_MAX > INT32_MAX
+#if !defined(CLOCK_MONOTONIC) && (LONG_MAX > INT32_MAX || !defined(SYS_clock_gettime64))
 extern int clock_gettime(int clock, struct timespec *now);
 #endif
 
@@ -174,7 +173,7 @@ typedef struct plim_timespec_ {
 
 static inline int64_t plim_now_(void)
 {
-#if defined(CLOCK_MONOTONIC) || LONG_MAX > INT32_MAX
+#if defined(CLOCK_MONOTONIC) || LONG_MAX > INT32_MAX || !defined(SYS_clock_gettime64)
     struct timespec now;
     clock_gettime(1 /* CLOCK_MONOTONIC */, &now);
     return PLIM_S(now.tv_sec) + now.tv_nsec + 1;
@@ -187,22 +186,29 @@ static inline int64_t plim_now_(void)
 #endif
 }
 
-/* Asks each time, because a cached answer would be static state; the spin calls it at most once
- * per wait, and it also respects the thread's affinity mask. */
+/* Adds the CPUs that a thread may run on to the mask. A machine with more than fit counts as if it
+ * had all of them. */
+PLIM_SLOW_ void plim_add_cpus_(long thread, unsigned long *mask, size_t words)
+{
+    unsigned long cpus[16] = {0};
+    long bytes = syscall(SYS_sched_getaffinity, thread, sizeof cpus, cpus);
+    for (size_t i = 0; i < words; i++) {
+        mask[i] |= bytes < 0 ? ULONG_MAX : cpus[i];
+    }
+}
+
+/* Asks each time, because a cached answer would be static state; a spin asks at most once. A thread
+ * that is bound to one CPU may have its partner on another: so the mask of the process's first
+ * thread counts too. */
 PLIM_SLOW_ bool plim_many_cpus_(void)
 {
-    unsigned long mask[16], cpus = 0;
-    int saved = errno;
-    long bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
+    unsigned long mask[16] = {0};
+    int saved = errno, cpus = 0;
+    plim_add_cpus_(0, mask, 16);
+    plim_add_cpus_(syscall(SYS_getpid), mask, 16);
     errno = saved;
-    if (bytes < 0) {
-        return true; /* more CPUs than the mask has room for */
-    }
-    for (size_t i = 0; i < (size_t)bytes / sizeof mask[0]; i++) {
-        if ((mask[i] & (mask[i] - 1)) != 0) {
-            return true;
-        }
-        cpus += mask[i] != 0;
+    for (int i = 0; i < 16; i++) {
+        cpus += (mask[i] != 0) + ((mask[i] & (mask[i] - 1)) != 0);
     }
     return cpus > 1;
 }
@@ -416,10 +422,10 @@ static inline plim_step plim_settle_(uint64_t before, uint64_t after, int answer
     return step;
 }
 
-/* Take n free permits, or say why not: ESHUTDOWN, EAGAIN. */
+/* Take n free permits, or say why not: ESHUTDOWN, EAGAIN. None can be taken even in debt. */
 static inline plim_step plim_take_step_(uint64_t w, uint32_t n)
 {
-    if (PLIM_LIKELY_(!plim_closed_(w) && plim_free_(w) >= (int32_t)n)) {
+    if (PLIM_LIKELY_(!plim_closed_(w) && (plim_free_(w) >= (int32_t)n || n == 0))) {
         return plim_answer_(w - n * PLIM_PERMIT_ONE_, 0);
     }
     return plim_answer_(w, plim_closed_(w) ? ESHUTDOWN : EAGAIN);
@@ -459,10 +465,12 @@ static inline plim_step plim_reduce_step_(uint64_t w, uint32_t n)
     return plim_answer_(w - n * PLIM_PERMIT_ONE_, 0);
 }
 
-/* Take whatever is free, closed or not; the answer is how many. */
+/* Take whatever is free; all there is if closed, since nothing is owed any more. The answer is how
+ * many. */
 static inline plim_step plim_drain_step_(uint64_t w)
 {
-    int32_t n = plim_free_(w) > 0 ? plim_free_(w) : 0;
+    int32_t n = plim_closed_(w) ? plim_available_(w) : plim_free_(w);
+    n = n > 0 ? n : 0;
     return plim_answer_(w - (uint32_t)n * PLIM_PERMIT_ONE_, n);
 }
 
@@ -539,7 +547,6 @@ static inline plim_step plim_wait_step_(uint64_t w, int lane, bool aged, bool ex
  * come to sleep on the same address, who looks at its own word and sleeps on.
  */
 #if defined(PLIM_PARK_CND)
-#define PLIM_PARK_FIFO_ 1
 
 /* The sleeper, on the stack of the thread that sleeps. Its first fields belong to the counter's
  * list and lock; `woken` to its own mutex. */
@@ -680,16 +687,15 @@ PLIM_SLOW_ void plim_nap_(int64_t until)
 
 #ifndef PLIM_PLATFORM
 
-/* The address of a half of the word, for the kernel only. */
+/* The address of a half of the word, which is the first member; for the kernel only. */
 static inline void *plim_address_(plim_counter *c, int lane)
 {
     static const uint16_t probe = 1;
     bool low_first = *(const unsigned char *)&probe == 1;
-    return (char *)&c->word + ((lane == PLIM_LANE_STARVING) == low_first ? 4 : 0);
+    return (char *)c + ((lane == PLIM_LANE_STARVING) == low_first ? 4 : 0);
 }
 
 #if defined(__linux__)
-#define PLIM_PARK_FIFO_ 1 /* among threads of the same priority */
 
 #ifdef PLIM_PROCESS_SHARED
 #define PLIM_FUTEX_(op) (op)
@@ -734,7 +740,6 @@ PLIM_SLOW_ void plim_unpark_(plim_counter *c, int lane, uint32_t count)
 }
 
 #elif defined(_WIN32)
-#define PLIM_PARK_FIFO_ 0
 
 PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
 {
@@ -762,7 +767,6 @@ PLIM_SLOW_ void plim_unpark_(plim_counter *c, int lane, uint32_t count)
 }
 
 #else /* macOS: the public call where the deployment target has it, else what libc++ uses */
-#define PLIM_PARK_FIFO_ 0
 
 #if __MAC_OS_X_VERSION_MIN_REQUIRED >= 140400 && __has_include(<os/os_sync_wait_on_address.h>)
 #define PLIM_OS_SYNC_
@@ -886,6 +890,11 @@ static inline bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_st
  * it is a few promotions per millisecond, however many wait. */
 #define PLIM_PATIENCE_NS_ PLIM_US(500)
 
+/* Whoever waits alone sets its alarm later: the next release wakes it anyway, and then it is old
+ * enough if the permit is gone again. An alarm within the system's tick costs microseconds each
+ * time in a virtual machine, a later one next to nothing. */
+#define PLIM_PATIENCE_ALONE_NS_ PLIM_MS(20)
+
 /* How many times to look at the word before sleeping. A wake-up across CPUs costs many times what
  * a short hold does, so a few microseconds of looking are worth it where another CPU may give the
  * permit meanwhile; 0 turns it off. May differ between files.
@@ -947,13 +956,10 @@ PLIM_SLOW_ int plim_wait_registered_(plim_counter *c, int64_t now, int64_t deadl
         plim_step step = plim_wait_step_(w, lane, now >= promotion, now >= deadline);
         if (step.answer == PLIM_SLEEPS_) {
             /* A normal waiter wakes up by itself to be promoted. (Still normal although aged: all
-             * places in the starving lane are taken; try again after as long a wait.) Not so if
-             * nobody else waits and the system wakes first who came first: then the next release
-             * wakes this one, and finds it old enough if the permit is gone again. Arming a timer
-             * for nothing costs microseconds, in a virtual machine. */
+             * places in the starving lane are taken; try again after as long a wait.) */
             int64_t again = now < promotion ? promotion : now + (promotion - since);
-            bool timed = lane == PLIM_LANE_NORMAL && (!PLIM_PARK_FIFO_ || plim_waiters_(w) > 1);
-            int64_t until = timed && again < deadline ? again : deadline;
+            again = plim_waiters_(w) > 1 ? again : now + PLIM_PATIENCE_ALONE_NS_;
+            int64_t until = lane == PLIM_LANE_NORMAL && again < deadline ? again : deadline;
             int64_t before = now;
             plim_park_(c, lane, plim_half_(w, lane), until);
             w = plim_load_relaxed_(&c->word);

@@ -6,11 +6,12 @@
 # of those that fail, and the sum. Environment: BUILD, TITLE.
 build=${BUILD:-build}
 mkdir -p "$build/log"
+limit=$(command -v timeout >/dev/null && echo "timeout 1200") # a hang is a failure, not a wait
 passed=0 failed=0 skipped=0
 while IFS= read -r line; do
     name=${line%%: *} command=${line#*: }
     log=$build/log/$(printf '%s' "$name" | tr ' /' '__').log
-    sh -c "$command" >"$log" 2>&1 </dev/null
+    $limit sh -c "$command" >"$log" 2>&1 </dev/null
     status=$?
     counts=$(awk '
         /^([a-z]+: )?[0-9]+ passed, [0-9]+ failed/ { sub(/^[a-z]+: /, ""); p = $1; f = $3; s = $5 }

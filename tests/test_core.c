@@ -55,6 +55,7 @@ TEST take_leaves_what_is_owed_to_starving_waiters(void)
     ASSERT_EQ_FMT(ESHUTDOWN, plim_take_step_(closed(word(3, 0, 0, 0)), 1).answer, "%d");
     ASSERT_EQ_FMT(EAGAIN, plim_take_step_(word(-2, 0, 0, 0), 1).answer, "%d");
     ASSERT_EQ_FMT(0, plim_take_step_(word(0, 0, 0, 0), 0).answer, "%d");
+    ASSERT_EQ_FMT(0, plim_take_step_(word(-3, 1, 0, 1), 0).answer, "%d");
     PASS();
 }
 
@@ -131,7 +132,8 @@ TEST drain_takes_what_is_free(void)
     ASSERT_EQ_FMT(3, plim_drain_step_(word(5, 4, 0, 2)).answer, "%d");
     ASSERT_EQ(word(2, 4, 0, 2), plim_drain_step_(word(5, 4, 0, 2)).word);
     ASSERT_EQ_FMT(0, plim_drain_step_(word(-5, 4, 0, 2)).answer, "%d");
-    ASSERT_EQ_FMT(5, plim_drain_step_(closed(word(5, 0, 0, 0))).answer, "%d");
+    ASSERT_EQ_FMT(5, plim_drain_step_(closed(word(5, 4, 0, 2))).answer, "%d");
+    ASSERT_EQ_FMT(0, plim_drain_step_(closed(word(-5, 0, 0, 0))).answer, "%d");
     PASS();
 }
 

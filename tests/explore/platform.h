@@ -24,10 +24,5 @@
     explore_park((const void *)(counter), (lane), (half), (deadline))
 #define plim_unpark_(counter, lane, count) explore_unpark((const void *)(counter), (lane), (count))
 #define plim_nap_(until) explore_nap(until)
-#ifdef EXPLORE_TIGHT
-#define PLIM_PARK_FIFO_ 0
-#else
-#define PLIM_PARK_FIFO_ 1 /* it wakes anyone all the same; with this, lone waiters have no timer */
-#endif
 
 #endif
