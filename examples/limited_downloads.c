@@ -13,7 +13,7 @@ static csem slots = CSEM_INIT(2);
 static int download(void *name)
 {
     if (csem_acquire_for(&slots, PLIM_S(5)) != 0) {
-        return printf("%s: gave up\n", (char *)name);
+        return ETIMEDOUT;
     }
     printf("%s: downloading\n", (char *)name);
     thrd_sleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
