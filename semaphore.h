@@ -960,7 +960,7 @@ static inline plim_step plim_wait_step_(uint64_t w, int lane, bool aged, bool ex
  * wake-up call that follows uses its address as a name only: at worst it wakes a stranger that has
  * come to sleep on the same address, who looks at its own word and sleeps on.
  */
-#if defined(PLIM_PARK_CND)
+#ifdef PLIM_PARK_CND
 
 /* The sleeper, on the stack of the thread that sleeps. Its first fields belong to the counter's
  * list and lock; `woken` to its own mutex. */
