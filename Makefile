@@ -15,7 +15,7 @@ SHELL    = /bin/sh
 # one instead. It has warnings of its own, so ours are off then.
 GREATEST =
 ifneq ($(GREATEST),)
-TEST_FLAGS = -include $(abspath $(GREATEST))
+TEST_FLAGS = -D_GNU_SOURCE -include $(abspath $(GREATEST))
 TEST_WARNINGS = -w
 else
 TEST_FLAGS =

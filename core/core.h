@@ -955,9 +955,10 @@ PLIM_SLOW_ int plim_wait_registered_(plim_counter *c, int64_t now, int64_t deadl
         int64_t promotion = since + PLIM_PATIENCE_NS_ * (int64_t)plim_waiters_(w);
         plim_step step = plim_wait_step_(w, lane, now >= promotion, now >= deadline);
         if (step.answer == PLIM_SLEEPS_) {
-            /* A normal waiter wakes up by itself to be promoted. (Still normal although aged: all
-             * places in the starving lane are taken; try again after as long a wait.) */
-            int64_t again = now < promotion ? promotion : now + (promotion - since);
+            /* A normal waiter wakes up by itself to be promoted. Still normal although aged: all
+             * places in the starving lane are taken; it tries again when it is twice as old, so
+             * that many who wait for long do not keep the machine awake. */
+            int64_t again = now < promotion ? promotion : now + (now - since);
             again = plim_waiters_(w) > 1 ? again : now + PLIM_PATIENCE_ALONE_NS_;
             int64_t until = lane == PLIM_LANE_NORMAL && again < deadline ? again : deadline;
             int64_t before = now;
