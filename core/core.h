@@ -884,16 +884,18 @@ static inline bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_st
 
 #endif /* PLIM_PARK_CND */
 
-/* A waiter is promoted to the starving lane when it has waited this long for each thread that
- * waits, itself included. Were it the same for all, everybody would be promoted as soon as a turn
- * of all waiters takes longer, and every permit then be handed over at the speed of a wake-up. So
- * it is a few promotions per millisecond, however many wait. */
+/* A waiter is promoted to the starving lane when it is woken, finds nothing, and has waited this
+ * long for each thread that waits, itself included. Were it the same for all, everybody would be
+ * promoted as soon as a turn of all waiters takes longer, and every permit then be handed over at
+ * the speed of a wake-up.
+ *
+ * Why nobody starves. Promotion comes with a wake-up, never by an alarm, and the kernel wakes the
+ * one that has slept longest. So old age is noticed in the order of arrival: two releases that
+ * find nobody starving are enough to serve the oldest (the first wakes it, and if a passer-by is
+ * faster it is promoted; the second is owed to it), and one that is woken too young goes to sleep
+ * behind the others. With alarms the young would be promoted beside the old, whoever comes back
+ * after each turn would fill the lane's few places, and the rest would sleep for ever. */
 #define PLIM_PATIENCE_NS_ PLIM_US(500)
-
-/* Whoever waits alone sets its alarm later: the next release wakes it anyway, and then it is old
- * enough if the permit is gone again. An alarm within the system's tick costs microseconds each
- * time in a virtual machine, a later one next to nothing. */
-#define PLIM_PATIENCE_ALONE_NS_ PLIM_MS(20)
 
 /* How many times to look at the word before sleeping. A wake-up across CPUs costs many times what
  * a short hold does, so a few microseconds of looking are worth it where another CPU may give the
@@ -955,14 +957,8 @@ PLIM_SLOW_ int plim_wait_registered_(plim_counter *c, int64_t now, int64_t deadl
         int64_t promotion = since + PLIM_PATIENCE_NS_ * (int64_t)plim_waiters_(w);
         plim_step step = plim_wait_step_(w, lane, now >= promotion, now >= deadline);
         if (step.answer == PLIM_SLEEPS_) {
-            /* A normal waiter wakes up by itself to be promoted. Still normal although aged: all
-             * places in the starving lane are taken; it tries again when it is twice as old, so
-             * that many who wait for long do not keep the machine awake. */
-            int64_t again = now < promotion ? promotion : now + (now - since);
-            again = plim_waiters_(w) > 1 ? again : now + PLIM_PATIENCE_ALONE_NS_;
-            int64_t until = lane == PLIM_LANE_NORMAL && again < deadline ? again : deadline;
             int64_t before = now;
-            plim_park_(c, lane, plim_half_(w, lane), until);
+            plim_park_(c, lane, plim_half_(w, lane), deadline);
             w = plim_load_relaxed_(&c->word);
             now = plim_now_();
             hurried = now - before < PLIM_HURRIED_NS_;

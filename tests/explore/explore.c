@@ -531,6 +531,7 @@ static void run_once(void)
             break;
         case DISTURB:
             spurious_left--;
+            now += scenario->tick;
             f->status = RUNNABLE;
             if (tracing && depth + TRACED > replays) {
                 printf("      thread %d  is woken for no reason\n", chosen.thread);

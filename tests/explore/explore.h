@@ -30,7 +30,7 @@ typedef struct explore_scenario {
     uint64_t *words[2];  /* counter words in the world, for the invariants */
     int spurious;        /* wake-ups for no reason in a run */
     int preemptions;     /* 0: every schedule; else: those with at most so many */
-    int64_t tick;        /* what the clock moves by when a sleep ends by a wake-up */
+    int64_t tick;        /* what the clock moves by when a sleeper is woken, for a reason or none */
     bool random_only;    /* too large to search exhaustively */
 } explore_scenario;
 
