@@ -88,6 +88,8 @@ static inline int64_t plim_deadline_(int64_t now, int64_t timeout_ns)
  *   plim_cas_relaxed_(p, &seen, v)
  *   plim_cas_acquire_(p, &seen, v)
  *   plim_cas_release_(p, &seen, v)
+ *   plim_add_relaxed_(p, v)                    returns what was there before
+ *   plim_thread_id_()                          tells running threads apart; never 0
  *   plim_now_()                                monotonic nanoseconds, never 0 or less
  *   plim_pause_()                              a polite moment inside a spin
  *   plim_many_cpus_()                          may another thread run while this one spins?
@@ -140,6 +142,11 @@ extern "C++" { /* whoever wraps us in extern "C": templates need C++ linkage */
 #define plim_cas_relaxed_(p, seen, v) plim_cas_(p, seen, v, memory_order_relaxed)
 #define plim_cas_acquire_(p, seen, v) plim_cas_(p, seen, v, memory_order_acquire)
 #define plim_cas_release_(p, seen, v) plim_cas_(p, seen, v, memory_order_release)
+#define plim_add_relaxed_(p, v) \
+    PLIM_STD_(atomic_fetch_add_explicit)((p), (v), PLIM_STD_(memory_order_relaxed))
+
+/* Where a thread's errno lives: the same in every file of the program, and nobody else's. */
+#define plim_thread_id_() ((uint64_t)(uintptr_t)&errno)
 
 static inline void plim_pause_(void)
 {
@@ -979,10 +986,9 @@ PLIM_SLOW_ int plim_wait_registered_(plim_counter *c, int64_t now, int64_t deadl
     }
 }
 
-PLIM_SLOW_ int plim_acquire_slow_(plim_counter *c, uint32_t limit, int64_t timeout_ns)
+/* Takes a permit, or waits for one without looking for long. */
+PLIM_SLOW_ int plim_acquire_unspun_(plim_counter *c, uint32_t limit, int64_t timeout_ns, uint64_t w)
 {
-    uint64_t w = plim_load_relaxed_(&c->word);
-    w = timeout_ns > 0 ? plim_spin_(c, w) : w;
     for (;;) {
         plim_step step = timeout_ns > 0 ? plim_admit_step_(w, limit) : plim_take_step_(w, 1);
         if (step.answer == 0) {
@@ -998,6 +1004,13 @@ PLIM_SLOW_ int plim_acquire_slow_(plim_counter *c, uint32_t limit, int64_t timeo
             return step.answer == EAGAIN && timeout_ns <= 0 ? ETIMEDOUT : step.answer;
         }
     }
+}
+
+PLIM_SLOW_ int plim_acquire_slow_(plim_counter *c, uint32_t limit, int64_t timeout_ns)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    w = timeout_ns > 0 ? plim_spin_(c, w) : w;
+    return plim_acquire_unspun_(c, limit, timeout_ns, w);
 }
 
 /* Requires that no other thread uses the counter yet, or any more. */

@@ -1,0 +1,118 @@
+#ifndef PLIM_WORKERS_
+#define PLIM_WORKERS_
+
+/*
+ * Threads that serve an object, and what tells them from those of the program: they block its
+ * signals, carry a name, and their end is noticed even if a job ends them.
+ *
+ *   plim_worker_create_(&thread, run, arg)   as plim_thread_create_, with signals blocked
+ *   plim_worker_begins_(name)                names the calling thread, for ps and debuggers, and
+ *                                            disables its cancellation
+ *   PLIM_ON_THREAD_EXIT_(handler, arg)       from here to PLIM_ON_THREAD_EXIT_END_, in one block:
+ *   PLIM_ON_THREAD_EXIT_END_                 if the thread ends (thrd_exit, pthread_exit),
+ *                                            handler(arg) is called. Not where there is no POSIX.
+ */
+#if defined(PLIM_USE_PTHREADS) || defined(__unix__) || defined(__APPLE__)
+#include <pthread.h>
+#define PLIM_ON_THREAD_EXIT_(handler, arg) pthread_cleanup_push(handler, arg)
+#define PLIM_ON_THREAD_EXIT_END_ pthread_cleanup_pop(0);
+
+static inline void plim_worker_uncancel_(void)
+{
+#ifdef PTHREAD_CANCEL_DISABLE
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+#endif
+}
+#else
+#define PLIM_ON_THREAD_EXIT_(handler, arg) \
+    { \
+        (void)(handler), (void)(arg);
+#define PLIM_ON_THREAD_EXIT_END_ }
+
+static inline void plim_worker_uncancel_(void)
+{
+}
+#endif
+
+#ifndef PLIM_PLATFORM
+
+#if defined(__linux__)
+
+/* Bit s - 1 stands for signal s. Not blocked: those that a fault raises, which a handler of the
+ * program may want to report (4 ILL, 5 TRAP, 6 ABRT, 7 BUS, 8 FPE, 11 SEGV, 31 SYS; the numbers of
+ * most machines, and harmless on the others), and 32 and 33, which belong to the C library. */
+#define PLIM_FAULTS_ 0xc00004f8u
+
+/* The mask is inherited, so it is set around the creation: no signal can slip in between. By the
+ * system call, because a strict -std=c11 file sees no sigset_t. */
+static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
+{
+    unsigned long saved[16], blocked[16];
+    int kept = errno;
+    for (size_t i = 0; i < 16; i++) {
+        saved[i] = 0;
+        blocked[i] = ULONG_MAX;
+    }
+    blocked[0] &= ~(unsigned long)PLIM_FAULTS_;
+    blocked[32 / (8 * sizeof(long))] &= ~(1ul << (32 % (8 * sizeof(long))));
+#if defined(__mips__)
+    const size_t size = 16;
+#else
+    const size_t size = 8;
+#endif
+    syscall(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, blocked, saved, size);
+    int error = plim_thread_create_(t, run, arg);
+    syscall(SYS_rt_sigprocmask, 2, saved, NULL, size);
+    errno = kept;
+    return error;
+}
+
+static inline void plim_worker_begins_(const char *name)
+{
+    plim_worker_uncancel_();
+    syscall(SYS_prctl, 15 /* PR_SET_NAME: takes the first 15 characters */, name, 0, 0, 0);
+}
+
+#elif defined(__APPLE__)
+#include <signal.h>
+
+static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
+{
+    sigset_t saved, blocked;
+    sigfillset(&blocked);
+    sigdelset(&blocked, SIGILL);
+    sigdelset(&blocked, SIGTRAP);
+    sigdelset(&blocked, SIGABRT);
+    sigdelset(&blocked, SIGBUS);
+    sigdelset(&blocked, SIGFPE);
+    sigdelset(&blocked, SIGSEGV);
+    sigdelset(&blocked, SIGSYS);
+    pthread_sigmask(SIG_SETMASK, &blocked, &saved);
+    int error = plim_thread_create_(t, run, arg);
+    pthread_sigmask(SIG_SETMASK, &saved, NULL);
+    return error;
+}
+
+static inline void plim_worker_begins_(const char *name)
+{
+    plim_worker_uncancel_();
+    pthread_setname_np(name);
+}
+
+#else /* Windows has no such signals; elsewhere there is no way that works in a strict C11 file */
+
+static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
+{
+    return plim_thread_create_(t, run, arg);
+}
+
+static inline void plim_worker_begins_(const char *name)
+{
+    plim_worker_uncancel_();
+    (void)name;
+}
+
+#endif
+#endif /* PLIM_PLATFORM */
+#endif /* PLIM_WORKERS_ */

@@ -1,0 +1,3213 @@
+/* weighted_sem.h - v0.1.0 - zero-backpressure weighted semaphore - C11 and C++11
+ * SPDX-License-Identifier: MIT
+ * Part of Plimsoll, a toolkit of concurrency limiters. This file alone is enough: copy it.
+ *
+ *     #include "weighted_sem.h"
+ *
+ *     int train_all(struct model *models, size_t count)
+ *     {
+ *         weighted_sem gpu;                             // 180 GB of memory, shared by all jobs
+ *         weighted_sem_options options = {.total = 180};
+ *         int error = weighted_sem_init(&gpu, &options);
+ *         for (size_t i = 0; i < count && error == 0; i++) {
+ *             // returns as soon as the job runs: the next one is not even created before
+ *             error = weighted_sem_start(&gpu, models[i].gigabytes, train, &models[i]);
+ *         }
+ *         weighted_sem_drain(&gpu, PLIM_FOREVER);       // wait for those that still run
+ *         weighted_sem_error failed[16];
+ *         size_t n = weighted_sem_extract_errors(&gpu, failed, 16);
+ *         for (size_t i = 0; i < n; i++) {
+ *             report(failed[i].arg, failed[i].code);
+ *         }
+ *         weighted_sem_destroy(&gpu);
+ *         return error;
+ *     }
+ *
+ * OVERVIEW
+ *   A weighted_sem limits the total weight of the jobs that execute at once. A job has a weight
+ *   from 1 to the total; it starts when that much is free and its turn has come, and gives it back
+ *   when it ends. Nothing is queued but callers: whoever wants to start a job that does not fit
+ *   waits, and so creates no further job meanwhile. Memory is that of the jobs that execute.
+ *
+ *     weighted_sem_start, _start_for, _try_start            a job in the background; returns as
+ *                                                           soon as it has started
+ *     weighted_sem_complete, _complete_for, _try_complete   a job on this thread; returns when it
+ *                                                           has ended, with its result
+ *     weighted_sem_begin, _begin_for, _try_begin            a job that ends later, anywhere: by
+ *     weighted_sem_finish                                   finish, on any thread or event loop
+ *     weighted_sem_acquire, _acquire_for, _try_acquire      bare weight, for code that is not
+ *     weighted_sem_release                                  shaped like a job
+ *     weighted_sem_drain, weighted_sem_drain_all            wait for jobs to end
+ *     weighted_sem_extract_errors                           what failed in the background
+ *     weighted_sem_resize, weighted_sem_close               change the total; let nobody in
+ *     weighted_sem_snapshot, weighted_sem_total, ...        look
+ *
+ *   All of them share one total and one queue. A job is int fn(void *arg); 0 is success, anything
+ *   else is its error. What a job returns is never mixed with what these calls return: complete
+ *   hands it to its caller, start and finish store it until weighted_sem_extract_errors.
+ *
+ *   Background jobs run on threads of the semaphore, which are created when first needed, kept
+ *   warm, and end after WEIGHTED_SEM_IDLE_NS without work; there are never more of them than jobs
+ *   executed at once. Or they run on your executor:
+ *
+ *         static int execute(void *ctx, void (*run)(void *), void *arg)
+ *         {
+ *             return pool_submit(ctx, run, arg) ? 0 : EAGAIN;     // call run(arg) once, or refuse
+ *         }
+ *         plim_executor executor = {execute, &pool};
+ *         weighted_sem_options options = {.total = 8, .executor = &executor};
+ *
+ * ERRORS
+ *   0 or an errno value is returned; errno itself is left alone, and a call that fails changes
+ *   nothing. <errno.h> comes with this header.
+ *     EINVAL     the weight is 0, or a pointer is missing
+ *     ERANGE     the weight is above the total and could never fit, now or after a resize
+ *     EAGAIN     try: does not fit, or others wait; start: the executor refused, or the system has
+ *                no thread left
+ *     ETIMEDOUT  not in time
+ *     ESHUTDOWN  closed
+ *     EDEADLK    inside a background job of the same semaphore: this wait could not end before
+ *                that job does
+ *     EPERM      release or finish of what is not held
+ *     ENOMEM     no memory (init; start, when more jobs execute than ever before)
+ *
+ * WHAT IT GUARANTEES
+ *   Limit        The weight of what executes never exceeds the total, except by what already
+ *                executed when a resize lowered it. Weight and count change in one atomic step: at
+ *                no instant is weight taken while nothing executes.
+ *   Order        Strictly first come, first served: while somebody waits, everybody who comes
+ *                later waits behind, even if it would fit; so a heavy job is never starved. Each
+ *                event that can let the first in (an end, a timeout, a resize) does so at once.
+ *   Bypass       With bypass_window W and bypass_budget B, while the first does not fit, the W
+ *                behind it may start before it if they fit, up to B times the total of weight in
+ *                all before each first one: then everything waits for it.
+ *   Cost         Taking weight that is free is one atomic read-modify-write, giving it back is
+ *                one: no lock, no system call, no clock. complete, begin and finish count besides.
+ *                Everything else is a short lock, and takes the same time however many wait or
+ *                execute; except a resize, and a wait inside a background job, which look at all
+ *                who wait. Nothing allocates, except start while more jobs execute than before.
+ *   Visibility   What was done before weight was given back is seen by whoever gets it, and by who
+ *                returns from a drain that waited for it.
+ *   Errors       Each failure of a background job is extracted once, or counted as dropped, in the
+ *                order in which the jobs ended.
+ *   Timeouts     A timeout ends the wait, never a job.
+ *   Lifetime     weighted_sem_destroy waits for all jobs and sends waiting callers away; when it
+ *                returns the memory is yours. Callers must not come later, and drains and
+ *                snapshots not run beside it.
+ *
+ * LIMITS
+ *   Weight       total at most WEIGHTED_SEM_MAX, 2^36 - 1.
+ *   Jobs         WEIGHTED_SEM_JOBS_MAX, 2^20 - 1, execute at once; further ones wait.
+ *   Drains       Up to 15 drains with jobs started in between wait exactly for the jobs that
+ *                executed when each was called; one more may wait for some later ones too. Bare
+ *                weight has no identity, so a drain that met some waits until every piece that
+ *                was held then must have been given back, whichever it was.
+ *   Deadlocks    Found, with EDEADLK, are those between background jobs and the queue: a job that
+ *                waits for weight it holds itself, or that other waiting jobs hold. Not found:
+ *                waits inside complete's jobs, or while holding bare weight.
+ *   Threads      A background job may end its thread (thrd_exit, pthread_exit, where there are
+ *                POSIX threads): it counts as failed with ECANCELED. A job of complete must
+ *                return. Jobs run with signals blocked, except those of faults.
+ *   Signals      No call is safe in a signal handler.
+ *   Processes    Not shared between processes; not usable in the child after fork().
+ *   Languages    C11 or later, C++11 or later; a C file and a C++ file may share an object.
+ *                C++: a job must not throw.
+ *
+ * MACROS TO DEFINE BEFORE THE INCLUDE, if at all
+ *   May differ between files:
+ *     WEIGHTED_SEM_IDLE_NS   how long a thread waits for its next job before it ends (10 s)
+ *     PLIM_SPIN n            how often to look before sleeping (100; 0 never spins)
+ *     PLIM_ASSERT(c, text)   called with c false when misuse is found that no error can report
+ *     PLIM_MALLOC(size), PLIM_FREE(memory)   instead of malloc and free
+ *     PLIM_USE_PTHREADS      POSIX threads even where C11's exist
+ *   Must be the same in all files that share an object; nothing checks it:
+ *     PLIM_PARK_CND          wait on C11 mutexes and conditions instead of the system's wait on an
+ *                            address; so it is done anyway on systems other than Linux, Windows
+ *                            and macOS
+ */
+#ifndef PLIM_WEIGHTED_SEM_H
+#define PLIM_WEIGHTED_SEM_H
+
+#if !(defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L) && \
+    !(defined(__cplusplus) && __cplusplus >= 201103L)
+#error "weighted_sem.h needs C11 or C++11"
+#endif
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct weighted_sem weighted_sem;
+typedef struct plim_executor plim_executor; /* see below, in the core */
+
+#define WEIGHTED_SEM_MAX (((uint64_t)1 << 36) - 1)         /* the largest total */
+#define WEIGHTED_SEM_JOBS_MAX ((uint32_t)((1u << 20) - 1)) /* that execute at once */
+
+/* All zero but the total is a good choice. */
+typedef struct weighted_sem_options {
+    uint64_t total;          /* required, 1 to WEIGHTED_SEM_MAX */
+    uint32_t expected_jobs;  /* background jobs at once, to have memory ready for them (0: 16) */
+    uint32_t error_capacity; /* errors stored until extracted (0: 1024; PLIM_NONE: none) */
+    uint32_t bypass_window;  /* how many behind the first may start before it (0: strict order) */
+    uint32_t bypass_budget;  /* and how much weight in all, in totals (0: strict order) */
+    const plim_executor *executor; /* runs the background jobs; is copied (NULL: own threads) */
+    const char *name;              /* of own threads; is copied, 15 characters ("weighted_sem") */
+} weighted_sem_options;
+
+/* A background job that failed. */
+typedef struct weighted_sem_error {
+    int code;          /* what fn returned, or finish was told; ECANCELED: it ended its thread */
+    void *arg;         /* what fn was called with, or job.arg */
+    uint64_t weight;   /* of the job */
+    uint64_t sequence; /* in the order of starts, from 1, counted for start, complete and begin */
+} weighted_sem_error;
+
+/* total, available, executing and waiting are of one instant. */
+typedef struct weighted_sem_stats {
+    uint64_t total;          /* as set */
+    uint64_t available;      /* free; 0 if a resize left more taken than the total */
+    uint32_t executing;      /* jobs, and pieces of bare weight, that hold some */
+    uint32_t waiting;        /* callers that wait to start or acquire */
+    uint64_t errors;         /* stored, not yet extracted */
+    uint64_t errors_dropped; /* since init, because the store was full */
+    uint64_t started;        /* jobs since init, bare weight not counted */
+    uint64_t completed;      /* jobs that have ended, failed ones included */
+    uint64_t failed;         /* that ended with an error, those of complete included */
+} weighted_sem_stats;
+
+/* A job between begin and finish. Yours to place; only arg is yours to change. */
+typedef struct weighted_sem_job {
+    void *arg; /* goes into the error, if there is one; begin makes it NULL */
+    weighted_sem *sem_;
+    uint64_t weight_, sequence_;
+    uint32_t epoch_;
+} weighted_sem_job;
+
+/* Prepares it; allocates the store for errors and room for expected_jobs. Requires: nobody uses
+ * it yet, and it is not moved or copied later. Returns 0, EINVAL (the total is 0 or too large, or
+ * a pointer is NULL), or ENOMEM. */
+static inline int weighted_sem_init(weighted_sem *w, const weighted_sem_options *options);
+
+/* Lets nobody in any more: who waits, and who comes, gets ESHUTDOWN. What executes goes on, and
+ * finish, release, drains and extract_errors work as before. Closing again is harmless. Never
+ * blocks for long. Returns 0. */
+static inline int weighted_sem_close(weighted_sem *w);
+
+/* Closes, waits until nothing executes and nobody waits, ends its threads and frees its memory.
+ * Errors not extracted are gone; extract them between close and destroy. Blocks. Returns 0, or
+ * EDEADLK inside one of its own background jobs, having changed nothing. */
+static inline int weighted_sem_destroy(weighted_sem *w);
+
+/* Starts fn(arg) in the background and returns as soon as it has started: it has its weight, and a
+ * thread that runs it or is about to (or the executor has accepted it). Waits until it fits and
+ * its turn has come. Returns 0, EINVAL, ERANGE, ESHUTDOWN, EDEADLK, EAGAIN or ENOMEM (see ERRORS);
+ * on an error fn is never called. Memory order: what was done before is seen by fn. */
+static inline int weighted_sem_start(weighted_sem *w, uint64_t weight, int (*fn)(void *),
+                                     void *arg);
+
+/* The same; waits at most timeout_ns nanoseconds, on the monotonic clock. PLIM_MS(n) and the like
+ * help; PLIM_FOREVER is no limit; 0 or less does not wait. Also ETIMEDOUT. */
+static inline int weighted_sem_start_for(weighted_sem *w, uint64_t weight, int (*fn)(void *),
+                                         void *arg, int64_t timeout_ns);
+
+/* The same, now or not at all: EAGAIN if it does not fit, or others wait (and it may not bypass
+ * them). */
+static inline int weighted_sem_try_start(weighted_sem *w, uint64_t weight, int (*fn)(void *),
+                                         void *arg);
+
+/* Runs fn(arg) on the calling thread, once it fits and its turn has come. What fn returns goes to
+ * *result, if that is not NULL, and is stored nowhere else. Returns 0 if fn was called, whatever
+ * it returned; EINVAL, ERANGE, ESHUTDOWN, EDEADLK if not. The weight is free again when this
+ * returns. */
+static inline int weighted_sem_complete(weighted_sem *w, uint64_t weight, int (*fn)(void *),
+                                        void *arg, int *result);
+
+/* The same; waits at most timeout_ns for fn to begin. Also ETIMEDOUT. */
+static inline int weighted_sem_complete_for(weighted_sem *w, uint64_t weight, int (*fn)(void *),
+                                            void *arg, int *result, int64_t timeout_ns);
+
+/* The same, now or not at all: EAGAIN. */
+static inline int weighted_sem_try_complete(weighted_sem *w, uint64_t weight, int (*fn)(void *),
+                                            void *arg, int *result);
+
+/* Takes the weight for a job that ends elsewhere, and fills *job in, which must stay where it is
+ * until weighted_sem_finish(job, ...). Waits as the others do. Returns 0, EINVAL, ERANGE,
+ * ESHUTDOWN, EDEADLK. */
+static inline int weighted_sem_begin(weighted_sem *w, uint64_t weight, weighted_sem_job *job);
+
+/* The same; waits at most timeout_ns. Also ETIMEDOUT. */
+static inline int weighted_sem_begin_for(weighted_sem *w, uint64_t weight, weighted_sem_job *job,
+                                         int64_t timeout_ns);
+
+/* The same, now or not at all: EAGAIN. */
+static inline int weighted_sem_try_begin(weighted_sem *w, uint64_t weight, weighted_sem_job *job);
+
+/* Ends a job that was begun, on any thread; error 0 is success, another is stored with job->arg.
+ * The job's memory is the caller's again. Returns 0, or EPERM if it is not begun, or was finished
+ * already (while its memory has not been reused). Memory order: release. */
+static inline int weighted_sem_finish(weighted_sem_job *job, int error);
+
+/* Takes bare weight; it counts as one executing job until it is given back. Returns 0, EINVAL,
+ * ERANGE, ESHUTDOWN, EDEADLK. Memory order: acquire. */
+static inline int weighted_sem_acquire(weighted_sem *w, uint64_t weight);
+
+/* The same; waits at most timeout_ns. Also ETIMEDOUT. */
+static inline int weighted_sem_acquire_for(weighted_sem *w, uint64_t weight, int64_t timeout_ns);
+
+/* The same, now or not at all: EAGAIN. */
+static inline int weighted_sem_try_acquire(weighted_sem *w, uint64_t weight);
+
+/* Gives bare weight back, in one piece, on any thread. Returns 0, EINVAL for 0, or EPERM if that
+ * much, in one piece, cannot be held by anybody; what is given for a piece of another size is not
+ * always noticed. Memory order: release. */
+static inline int weighted_sem_release(weighted_sem *w, uint64_t weight);
+
+/* Waits until what executes now has ended, however; jobs that start later do not matter. Returns
+ * 0, ETIMEDOUT (and it may be called again), or EDEADLK inside a background job. Inside a job of
+ * complete, or while holding bare weight, it waits for itself. */
+static inline int weighted_sem_drain(weighted_sem *w, int64_t timeout_ns);
+
+/* Waits for an instant at which nothing executes and nobody waits. Returns as weighted_sem_drain
+ * does. */
+static inline int weighted_sem_drain_all(weighted_sem *w, int64_t timeout_ns);
+
+/* Moves up to capacity errors, those that came first, to out[], and returns how many. */
+static inline size_t weighted_sem_extract_errors(weighted_sem *w, weighted_sem_error *out,
+                                                 size_t capacity);
+
+/* Changes the total. Nothing that executes is interrupted; if more is taken than the new total,
+ * nobody starts until enough has ended. Who waits with a weight above the new total gets ERANGE.
+ * Returns 0, or EINVAL if the total is 0 or above WEIGHTED_SEM_MAX. */
+static inline int weighted_sem_resize(weighted_sem *w, uint64_t total);
+
+/* All figures; the first four are of one instant. */
+static inline weighted_sem_stats weighted_sem_snapshot(weighted_sem *w);
+
+/* One figure each, without a lock, old as soon as you have it. */
+static inline uint64_t weighted_sem_total(const weighted_sem *w);
+static inline uint64_t weighted_sem_available(const weighted_sem *w);
+static inline uint32_t weighted_sem_executing(const weighted_sem *w);
+static inline uint32_t weighted_sem_waiting(const weighted_sem *w);
+static inline uint64_t weighted_sem_errors(const weighted_sem *w);
+static inline uint64_t weighted_sem_errors_dropped(const weighted_sem *w);
+
+/* ============================================================================================== */
+/* Implementation. The stamped blocks are the same in all headers of Plimsoll that have them.     */
+
+#define PLIM_WANTS_THREADS_
+
+/* >>> threads (stamped from core/threads.h by `make stamp`; edit it there) */
+/* PLIM_PARK_CND, if defined, parks on mutexes and conditions instead of the system's wait on an
+ * address; so it is done anyway where the system has none. Define it everywhere in a program or
+ * nowhere: objects are larger then (see struct plim_counter). */
+#if !defined(PLIM_PARK_CND) && !defined(PLIM_PLATFORM) && !defined(__linux__) && \
+    !defined(_WIN32) && !defined(__APPLE__)
+#define PLIM_PARK_CND
+#endif
+
+#if (defined(PLIM_PARK_CND) || defined(PLIM_WANTS_THREADS_)) && !defined(PLIM_THREADS_)
+#define PLIM_THREADS_
+
+/*
+ * Threads, mutexes and conditions: C11's where they exist, else POSIX's. ThreadSanitizer does not
+ * know C11's and crashes on thrd_create, so it gets POSIX's too; PLIM_USE_PTHREADS asks for them.
+ * Every call returns 0 or an errno value.
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <time.h>
+
+#ifndef PLIM_USE_PTHREADS
+#if defined(__SANITIZE_THREAD__) || defined(__STDC_NO_THREADS__)
+#define PLIM_USE_PTHREADS
+#endif
+#endif
+#if defined(__has_feature) && !defined(PLIM_USE_PTHREADS)
+#if __has_feature(thread_sanitizer)
+#define PLIM_USE_PTHREADS
+#endif
+#endif
+#if defined(__has_include) && !defined(PLIM_USE_PTHREADS)
+#if !__has_include(<threads.h>)
+#define PLIM_USE_PTHREADS
+#endif
+#endif
+
+/* timespec_get() or clock_gettime(), then + ns; tv_sec is too wide to overflow by a slice. */
+static inline void plim_timespec_add_(struct timespec *at, int64_t ns)
+{
+    at->tv_sec += (time_t)(ns / 1000000000);
+    at->tv_nsec += (long)(ns % 1000000000);
+    if (at->tv_nsec >= 1000000000) {
+        at->tv_nsec -= 1000000000;
+        at->tv_sec++;
+    }
+}
+
+/* A timed wait on a condition sleeps at most this long at a time; callers loop anyway. It keeps
+ * the sum above in range, and bounds what a step of the wall clock can do where the condition
+ * follows that clock (all but POSIX with a monotonic clock). */
+#define PLIM_SLICE_NS_ ((int64_t)100000000)
+
+/*
+ * plim_thread_create_(&thread, function, arg)   the function is declared as
+ *                                               static plim_thread_result name(void *arg)
+ * plim_thread_join_(thread)                     and returns 0
+ * plim_cond_wait_(&cond, &mutex, ns)            at most ns, at most a slice; may return early
+ */
+#ifdef PLIM_USE_PTHREADS
+#include <pthread.h>
+#include <sched.h>
+
+typedef pthread_mutex_t plim_mutex;
+typedef pthread_cond_t plim_cond;
+typedef pthread_t plim_thread;
+typedef void *plim_thread_result;
+
+/* macOS cannot set a condition's clock, and a strict -std=c11 file does not see how. */
+#if defined(CLOCK_MONOTONIC) && !defined(__APPLE__) && \
+    (defined(__USE_XOPEN2K) || !defined(__GLIBC__))
+#define PLIM_COND_MONOTONIC_
+#endif
+
+static inline int plim_mutex_init_(plim_mutex *m)
+{
+    return pthread_mutex_init(m, NULL);
+}
+
+static inline void plim_mutex_lock_(plim_mutex *m)
+{
+    pthread_mutex_lock(m);
+}
+
+static inline void plim_mutex_unlock_(plim_mutex *m)
+{
+    pthread_mutex_unlock(m);
+}
+
+static inline void plim_mutex_destroy_(plim_mutex *m)
+{
+    pthread_mutex_destroy(m);
+}
+
+static inline int plim_cond_init_(plim_cond *c)
+{
+#ifdef PLIM_COND_MONOTONIC_
+    pthread_condattr_t attributes;
+    int error = pthread_condattr_init(&attributes);
+    if (error == 0) {
+        error = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+        error = error != 0 ? error : pthread_cond_init(c, &attributes);
+        pthread_condattr_destroy(&attributes);
+    }
+    return error;
+#else
+    return pthread_cond_init(c, NULL);
+#endif
+}
+
+static inline void plim_cond_signal_(plim_cond *c)
+{
+    pthread_cond_signal(c);
+}
+
+static inline void plim_cond_wait_(plim_cond *c, plim_mutex *m, int64_t ns)
+{
+    struct timespec at;
+#ifdef PLIM_COND_MONOTONIC_
+    clock_gettime(CLOCK_MONOTONIC, &at);
+#else
+    timespec_get(&at, TIME_UTC);
+#endif
+    plim_timespec_add_(&at, ns < PLIM_SLICE_NS_ ? ns : PLIM_SLICE_NS_);
+    pthread_cond_timedwait(c, m, &at);
+}
+
+static inline void plim_cond_destroy_(plim_cond *c)
+{
+    pthread_cond_destroy(c);
+}
+
+static inline int plim_thread_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
+{
+    return pthread_create(t, NULL, run, arg);
+}
+
+static inline void plim_thread_join_(plim_thread t)
+{
+    pthread_join(t, NULL);
+}
+
+static inline void plim_thread_yield_(void)
+{
+    sched_yield();
+}
+
+#else /* C11 */
+#include <threads.h>
+
+typedef mtx_t plim_mutex;
+typedef cnd_t plim_cond;
+typedef thrd_t plim_thread;
+typedef int plim_thread_result;
+
+static inline int plim_thrd_error_(int result)
+{
+    return result == thrd_success ? 0 : result == thrd_nomem ? ENOMEM : EAGAIN;
+}
+
+static inline int plim_mutex_init_(plim_mutex *m)
+{
+    return plim_thrd_error_(mtx_init(m, mtx_plain));
+}
+
+static inline void plim_mutex_lock_(plim_mutex *m)
+{
+    mtx_lock(m);
+}
+
+static inline void plim_mutex_unlock_(plim_mutex *m)
+{
+    mtx_unlock(m);
+}
+
+static inline void plim_mutex_destroy_(plim_mutex *m)
+{
+    mtx_destroy(m);
+}
+
+static inline int plim_cond_init_(plim_cond *c)
+{
+    return plim_thrd_error_(cnd_init(c));
+}
+
+static inline void plim_cond_signal_(plim_cond *c)
+{
+    cnd_signal(c);
+}
+
+static inline void plim_cond_wait_(plim_cond *c, plim_mutex *m, int64_t ns)
+{
+    struct timespec at;
+    timespec_get(&at, TIME_UTC); /* C11 has no other: see PLIM_SLICE_NS_ */
+    plim_timespec_add_(&at, ns < PLIM_SLICE_NS_ ? ns : PLIM_SLICE_NS_);
+    cnd_timedwait(c, m, &at);
+}
+
+static inline void plim_cond_destroy_(plim_cond *c)
+{
+    cnd_destroy(c);
+}
+
+static inline int plim_thread_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
+{
+    return plim_thrd_error_(thrd_create(t, run, arg));
+}
+
+static inline void plim_thread_join_(plim_thread t)
+{
+    thrd_join(t, NULL);
+}
+
+static inline void plim_thread_yield_(void)
+{
+    thrd_yield();
+}
+
+#endif /* PLIM_USE_PTHREADS */
+#endif /* PLIM_THREADS_ */
+/* <<< threads */
+
+/* >>> core (stamped from core/core.h by `make stamp`; edit it there) */
+#ifdef PLIM_CORE_VERSION
+#if PLIM_CORE_VERSION != 100
+#error "Plimsoll headers of different releases meet here (core 0.1.0): copy all from one release"
+#endif
+#else
+#define PLIM_CORE_VERSION 100 /* 0.1.0, as major * 10000 + minor * 100 + patch */
+
+/*
+ * The core of Plimsoll: one 64-bit atomic word that counts permits, and the way to wait for one.
+ *
+ *   1. Language      what differs between C11 and C++11, and between compilers
+ *   2. Time          relative nanoseconds in, saturating absolute deadlines inside
+ *   3. Platform      atomics by name, clock, processors, parking; a test build replaces all of it
+ *   4. The word      its fields, who may change them, and the invariants
+ *   5. Transitions   pure functions  word -> (word, wake-ups, answer)
+ *   6. Operations    load, transition, commit; and the waiter's loop
+ *
+ * Nothing here has external linkage or static state. A name that ends in '_' is private.
+ */
+
+/* ---- 1. Language ---------------------------------------------------------------------------- */
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#ifndef ESHUTDOWN
+#define ESHUTDOWN 108 /* closed; the value Linux uses, for systems whose errno.h has none */
+#endif
+
+#if defined(__GNUC__) || defined(__clang__)
+#define PLIM_SLOW_ __attribute__((noinline, cold, unused)) static
+#define PLIM_LIKELY_(x) __builtin_expect(!!(x), 1)
+#else
+#define PLIM_SLOW_ static
+#define PLIM_LIKELY_(x) (x)
+#endif
+
+#ifdef __cplusplus
+#define PLIM_ALIGN8_ alignas(8)
+#define PLIM_STATIC_ASSERT_(condition, message) static_assert(condition, message)
+#else
+#define PLIM_ALIGN8_ _Alignas(8)
+#define PLIM_STATIC_ASSERT_(condition, message) _Static_assert(condition, message)
+#endif
+
+/* Called on misuse that no return value can report. Define it before the include to use your own;
+ * the message names the function and the remedy. With NDEBUG the default checks nothing. */
+#ifndef PLIM_ASSERT
+#include <assert.h>
+#define PLIM_ASSERT(condition, message) assert((condition) && (message))
+#endif
+
+/* How anything in Plimsoll hands work to somebody else's threads: execute() arranges for run(arg)
+ * to be called once, later or elsewhere, and returns 0; or returns an errno value and never calls
+ * it. */
+typedef struct plim_executor {
+    int (*execute)(void *ctx, void (*run)(void *), void *arg);
+    void *ctx;
+} plim_executor;
+
+/* ---- 2. Time -------------------------------------------------------------------------------- */
+
+#define PLIM_FOREVER INT64_MAX /* a timeout that never passes */
+#define PLIM_NONE (-1)         /* in options, where 0 stands for a default: really none */
+#define PLIM_US(n) ((int64_t)(n)*1000)
+#define PLIM_MS(n) ((int64_t)(n)*1000000)
+#define PLIM_S(n) ((int64_t)(n)*1000000000)
+
+/* now + timeout, saturating: a timeout too long to represent is one that never passes. */
+static inline int64_t plim_deadline_(int64_t now, int64_t timeout_ns)
+{
+    return timeout_ns > INT64_MAX - now ? PLIM_FOREVER : now + timeout_ns;
+}
+
+/* ---- 3. Platform ---------------------------------------------------------------------------- */
+
+/*
+ * Everything below touches shared memory, the clock and the kernel through these names only:
+ *
+ *   PLIM_ATOMIC_(T), PLIM_ATOMIC_INIT_(v)      the type of an atomic T, its static initialiser
+ *   plim_load_relaxed_(p)                      atomic operations; the memory order is in the name,
+ *   plim_store_relaxed_(p, v)                  and a compare-exchange may fail spuriously, so each
+ *   plim_store_release_(p, v)                  one stands in a loop
+ *   plim_cas_relaxed_(p, &seen, v)
+ *   plim_cas_acquire_(p, &seen, v)
+ *   plim_cas_release_(p, &seen, v)
+ *   plim_add_relaxed_(p, v)                    returns what was there before
+ *   plim_thread_id_()                          tells running threads apart; never 0
+ *   plim_now_()                                monotonic nanoseconds, never 0 or less
+ *   plim_pause_()                              a polite moment inside a spin
+ *   plim_many_cpus_()                          may another thread run while this one spins?
+ *   plim_park_(counter, lane, half, deadline)  sleep while that half of the word equals `half`
+ *   plim_unpark_(counter, lane, count)         wake up to `count` sleepers of the lane
+ *   plim_nap_(until)                           sleep until then, undisturbed
+ *
+ * A build that defines PLIM_PLATFORM as a file name, in quotes, takes them from that file instead:
+ * so the schedule explorer and the memory-model checker drive this very code.
+ */
+enum { PLIM_LANE_NORMAL = 0, PLIM_LANE_STARVING = 1 }; /* low and high half of the word */
+#define PLIM_ALL_ UINT32_MAX /* wake every sleeper of a lane */
+
+typedef struct plim_counter plim_counter;
+
+#ifdef PLIM_PLATFORM
+#include PLIM_PLATFORM
+#else
+
+#ifdef __cplusplus
+extern "C++" { /* whoever wraps us in extern "C": templates need C++ linkage */
+#include <atomic>
+}
+#define PLIM_ATOMIC_(T) std::atomic<T>
+/* clang-format off */
+#define PLIM_ATOMIC_INIT_(v) {v}
+/* clang-format on */
+#define PLIM_STD_(name) std::name
+#else
+#include <stdatomic.h>
+#define PLIM_ATOMIC_(T) _Atomic(T)
+#define PLIM_ATOMIC_INIT_(v) v
+#define PLIM_STD_(name) name
+#endif
+
+/* clang -m32 reports "sometimes" because a plain long long is 4-aligned there; ours is 8-aligned,
+ * and then cmpxchg8b does it. */
+#if ATOMIC_LLONG_LOCK_FREE != 2 && !defined(__GCC_HAVE_SYNC_COMPARE_AND_SWAP_8)
+#error "Plimsoll needs lock-free 8-byte atomics, and this target has none"
+#endif
+
+#define plim_load_relaxed_(p) PLIM_STD_(atomic_load_explicit)((p), PLIM_STD_(memory_order_relaxed))
+#define plim_store_relaxed_(p, v) \
+    PLIM_STD_(atomic_store_explicit)((p), (v), PLIM_STD_(memory_order_relaxed))
+#define plim_store_release_(p, v) \
+    PLIM_STD_(atomic_store_explicit)((p), (v), PLIM_STD_(memory_order_release))
+#define plim_cas_(p, seen, v, order) \
+    PLIM_STD_(atomic_compare_exchange_weak_explicit) \
+    ((p), (seen), (v), PLIM_STD_(order), PLIM_STD_(memory_order_relaxed))
+#define plim_cas_relaxed_(p, seen, v) plim_cas_(p, seen, v, memory_order_relaxed)
+#define plim_cas_acquire_(p, seen, v) plim_cas_(p, seen, v, memory_order_acquire)
+#define plim_cas_release_(p, seen, v) plim_cas_(p, seen, v, memory_order_release)
+#define plim_add_relaxed_(p, v) \
+    PLIM_STD_(atomic_fetch_add_explicit)((p), (v), PLIM_STD_(memory_order_relaxed))
+
+/* Where a thread's errno lives: the same in every file of the program, and nobody else's. */
+#define plim_thread_id_() ((uint64_t)(uintptr_t)&errno)
+
+static inline void plim_pause_(void)
+{
+#if defined(__i386__) || defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb" ::: "memory"); /* waits about as long as x86's pause; yield is a nop */
+#elif defined(__GNUC__)
+    __asm__ volatile("" ::: "memory");
+#endif
+}
+
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* A strict -std=c11 file sees neither of these: we may be its last include, too late for a feature
+ * macro. C++ always sees them. */
+#if !defined(__cplusplus) && !defined(__USE_MISC) && !defined(_GNU_SOURCE) && !defined(_BSD_SOURCE)
+extern long syscall(long number, ...);
+#endif
+#if !defined(CLOCK_MONOTONIC) && (LONG_MAX > INT32_MAX || !defined(SYS_clock_gettime64))
+extern int clock_gettime(int clock, struct timespec *now);
+#endif
+
+/* The kernel's own timespec, 64 bits wide on every target: it never depends on how the C library
+ * was told to define time_t. */
+typedef struct plim_timespec_ {
+    int64_t sec, nsec;
+} plim_timespec_;
+
+static inline int64_t plim_now_(void)
+{
+#if defined(CLOCK_MONOTONIC) || LONG_MAX > INT32_MAX || !defined(SYS_clock_gettime64)
+    struct timespec now;
+    clock_gettime(1 /* CLOCK_MONOTONIC */, &now);
+    return PLIM_S(now.tv_sec) + now.tv_nsec + 1;
+#else
+    plim_timespec_ now = {0, 0};
+    int saved = errno;
+    syscall(SYS_clock_gettime64, 1 /* CLOCK_MONOTONIC */, &now);
+    errno = saved;
+    return PLIM_S(now.sec) + now.nsec + 1;
+#endif
+}
+
+/* Adds the CPUs that a thread may run on to the mask. A machine with more than fit counts as if it
+ * had all of them. */
+PLIM_SLOW_ void plim_add_cpus_(long thread, unsigned long *mask, size_t words)
+{
+    unsigned long cpus[16] = {0};
+    long bytes = syscall(SYS_sched_getaffinity, thread, sizeof cpus, cpus);
+    for (size_t i = 0; i < words; i++) {
+        mask[i] |= bytes < 0 ? ULONG_MAX : cpus[i];
+    }
+}
+
+/* Asks each time, because a cached answer would be static state; a spin asks at most once. A thread
+ * that is bound to one CPU may have its partner on another: so the mask of the process's first
+ * thread counts too. */
+PLIM_SLOW_ bool plim_many_cpus_(void)
+{
+    unsigned long mask[16] = {0};
+    int saved = errno, cpus = 0;
+    plim_add_cpus_(0, mask, 16);
+    plim_add_cpus_(syscall(SYS_getpid), mask, 16);
+    errno = saved;
+    for (int i = 0; i < 16; i++) {
+        cpus += (mask[i] != 0) + ((mask[i] & (mask[i] - 1)) != 0);
+    }
+    return cpus > 1;
+}
+
+#elif defined(_WIN32)
+#ifndef WIN32_LEAN_AND_MEAN
+#define WIN32_LEAN_AND_MEAN
+#endif
+#ifndef NOMINMAX
+#define NOMINMAX
+#endif
+#include <windows.h> /* link with -lsynchronization */
+
+static inline int64_t plim_now_(void)
+{
+    LARGE_INTEGER frequency, ticks;
+    QueryPerformanceFrequency(&frequency);
+    QueryPerformanceCounter(&ticks);
+    int64_t seconds = ticks.QuadPart / frequency.QuadPart;
+    int64_t rest = ticks.QuadPart % frequency.QuadPart;
+    return PLIM_S(seconds) + PLIM_S(rest) / frequency.QuadPart + 1;
+}
+
+PLIM_SLOW_ bool plim_many_cpus_(void)
+{
+    DWORD_PTR mine = 0, all = 0;
+    return !GetProcessAffinityMask(GetCurrentProcess(), &mine, &all) || (mine & (mine - 1)) != 0;
+}
+
+#else /* macOS and everything else with POSIX clocks */
+
+static inline int64_t plim_now_(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return PLIM_S(now.tv_sec) + now.tv_nsec + 1;
+}
+
+PLIM_SLOW_ bool plim_many_cpus_(void)
+{
+    return true; /* no cheap portable way to ask; a wrong yes costs one short spin per wait */
+}
+
+#endif
+#endif /* PLIM_PLATFORM */
+
+/* ---- 4. The word ---------------------------------------------------------------------------- */
+
+/*
+ *   63      33   32    31       13   12    11    4  3      0
+ *   AVAILABLE  CLOSED   WAITERS    CLOSED  TOKENS   STARVING
+ *   `---- high half --´ `----------- low half -------------´
+ *
+ * AVAILABLE  31 bits, signed. Permits that nobody holds; negative is debt, left by a reduction.
+ *            On top, so that a carry or borrow leaves the word instead of hitting a neighbour.
+ *            Changed by take (-), put (+), reduce (-), drain (-), and by a waiter that is granted.
+ * CLOSED     Set once, by close, never cleared; nobody is granted a permit afterwards. It is in
+ *            both halves, because a waiter of either lane must not fall asleep after it was set.
+ * WAITERS    19 bits. Threads registered to wait, in both lanes. +1 by the thread itself when it
+ *            registers, -1 by the same thread in the step that ends its wait, whatever the end.
+ *            So it is exact, and a bound on it (admit) is exact.
+ * TOKENS     8 bits. Wake-ups of the normal lane that were issued and not yet used. Raised by
+ *            settle, in the step that makes a permit available, by as many as it then wakes.
+ *            Legal to be too high for a while (a permit was taken by a passer-by); illegal to be
+ *            too high with all waiters asleep, since releases would then wake nobody. That is why
+ *            a normal waiter never sleeps while TOKENS > 0 and why the field is in the half that
+ *            it compares: it uses up a token first, then sleeps.
+ * STARVING   4 bits. Waiters that have waited too long and moved to the starving lane. A permit is
+ *            owed to each: everyone else may take only what exceeds STARVING.
+ *
+ * Normal waiters sleep on the low half, starving ones on the high half; a sleeper tells the kernel
+ * which value it saw there, and does not fall asleep if it has changed meanwhile.
+ *
+ * Invariants, true after every step ("free" is AVAILABLE - STARVING; not when CLOSED):
+ *   I1  TOKENS >= min(free, WAITERS - STARVING), or TOKENS is at its limit
+ *   I2  TOKENS > 0   implies   some normal waiter is awake, or its wake-up call is under way
+ *   I3  at least min(AVAILABLE, STARVING) starving waiters are awake or being woken
+ *   I4  STARVING <= WAITERS and TOKENS <= WAITERS - STARVING and both CLOSED bits agree
+ *
+ * Why no wake-up is lost. Say a permit is free for normal waiters and one of them sleeps.
+ * By I1 there is a token, by I2 a normal waiter is awake or about to be, and what it does next is
+ * one of two things. It takes a permit, and settle issues a new token and a real wake-up call in
+ * that same step if a permit and a sleeper remain. Or it finds nothing free; then I1 asks for
+ * nothing, it uses up the token and sleeps, and the next release, seeing too few tokens, wakes
+ * again. A waiter that leaves (timeout, close, promotion) may have been the one woken, and cannot
+ * tell; so it gives up a token as well and settles, which wakes another if one is needed. Between
+ * its last look at the word and its sleep nothing can slip in, because the half that it compares
+ * contains TOKENS (and CLOSED), and whoever needs it awake raises TOKENS (or CLOSED) first.
+ * The starving lane needs no tokens: its sleepers compare AVAILABLE itself, nobody else takes what
+ * is owed to them, and settle wakes one for each unit by which min(AVAILABLE, STARVING) grows.
+ */
+struct plim_counter {
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) word;
+#ifdef PLIM_PARK_CND
+    PLIM_ATOMIC_(uint32_t) lock; /* 1 while a thread changes the word or the list */
+    struct plim_sleeper_ *first; /* the sleepers of both lanes, oldest first */
+#endif
+};
+
+#ifndef PLIM_STARVING_MAX_ /* the explorer makes these two 1, to reach them with few threads */
+#define PLIM_STARVING_MAX_ 15u
+#define PLIM_TOKENS_MAX_ 255u
+#endif
+#define PLIM_WAITERS_MAX 524287u     /* 2^19 - 1 threads may wait at once */
+#define PLIM_PERMITS_MAX 1073741823u /* 2^30 - 1 */
+
+#define PLIM_STARVING_ONE_ ((uint64_t)1)
+#define PLIM_TOKENS_ONE_ ((uint64_t)1 << 4)
+#define PLIM_CLOSED_BITS_ ((uint64_t)1 << 32 | (uint64_t)1 << 12)
+#define PLIM_WAITERS_ONE_ ((uint64_t)1 << 13)
+#define PLIM_PERMIT_ONE_ ((uint64_t)1 << 33)
+
+static inline int32_t plim_available_(uint64_t w)
+{
+    return (int32_t)((int64_t)w >> 33); /* arithmetic on every compiler we support */
+}
+
+static inline uint32_t plim_waiters_(uint64_t w)
+{
+    return (uint32_t)w >> 13;
+}
+
+static inline uint32_t plim_tokens_(uint64_t w)
+{
+    return (uint32_t)w >> 4 & PLIM_TOKENS_MAX_;
+}
+
+static inline uint32_t plim_starving_(uint64_t w)
+{
+    return (uint32_t)w & PLIM_STARVING_MAX_;
+}
+
+static inline bool plim_closed_(uint64_t w)
+{
+    return ((uint32_t)w & 1u << 12) != 0; /* either bit would do; this one is cheaper to test */
+}
+
+/* Permits that are owed to no starving waiter: what a newcomer or a normal waiter may take. */
+static inline int32_t plim_free_(uint64_t w)
+{
+    return plim_available_(w) - (int32_t)plim_starving_(w);
+}
+
+/* The half of the word that a lane sleeps on. */
+static inline uint32_t plim_half_(uint64_t w, int lane)
+{
+    return (uint32_t)(lane == PLIM_LANE_STARVING ? w >> 32 : w);
+}
+
+PLIM_STATIC_ASSERT_(PLIM_PERMITS_MAX == (1u << 30) - 1, "AVAILABLE has 31 bits with its sign");
+PLIM_STATIC_ASSERT_(PLIM_WAITERS_MAX == UINT32_MAX >> 13, "WAITERS is the top of the low half");
+
+/* ---- 5. Transitions ------------------------------------------------------------------------- */
+
+/*
+ * Each is a pure function of the word that was read. The operations below commit its result with
+ * one compare-exchange, and start over from the newer word if that fails: so every decision is one
+ * atomic step, and what the explorer drives is what ships.
+ */
+typedef struct plim_step {
+    uint64_t word;          /* to be stored */
+    uint32_t wake_normal;   /* sleepers to wake afterwards, in either lane */
+    uint32_t wake_starving; /* */
+    int answer;             /* 0 or an errno value ends the call; or one of these: */
+} plim_step;
+
+enum {
+    PLIM_WAITS_ = -1,    /* still (or now) a waiter: commit, then look again */
+    PLIM_PROMOTED_ = -2, /* likewise, and from now on in the starving lane */
+    PLIM_SLEEPS_ = -3    /* nothing to change: sleep until the lane's half of the word changes */
+};
+
+static inline plim_step plim_answer_(uint64_t word, int answer)
+{
+    plim_step step = {word, 0, 0, answer};
+    return step;
+}
+
+/* How many starving waiters the word entitles to a permit right now. */
+static inline uint32_t plim_entitled_(uint64_t w)
+{
+    int32_t available = plim_available_(w);
+    uint32_t starving = plim_starving_(w);
+    return available <= 0 ? 0 : (uint32_t)available < starving ? (uint32_t)available : starving;
+}
+
+/* Ends every transition that may have made more permits free, or used up a token while some are:
+ * restores I1 and I3 and says whom to wake for it. Exactly those are woken that are needed and have
+ * not been: the wakes are the amounts by which tokens, or the entitled starving waiters, grow.
+ * (I4 needs no restoring: a normal waiter never stops being one without dropping a token.) */
+static inline plim_step plim_settle_(uint64_t before, uint64_t after, int answer)
+{
+    plim_step step = {after, 0, 0, answer};
+    uint32_t normal = plim_waiters_(after) - plim_starving_(after);
+    uint32_t tokens = plim_tokens_(after);
+    int32_t surplus = plim_free_(after);
+
+    if (plim_closed_(after)) {
+        step.word = after - tokens * PLIM_TOKENS_ONE_; /* close has woken everybody already */
+        return step;
+    }
+    uint32_t wanted = surplus <= 0 ? 0 : (uint32_t)surplus < normal ? (uint32_t)surplus : normal;
+    wanted = wanted < PLIM_TOKENS_MAX_ ? wanted : PLIM_TOKENS_MAX_;
+    if (tokens < wanted) {
+        step.word += (wanted - tokens) * PLIM_TOKENS_ONE_;
+        step.wake_normal = wanted - tokens;
+    }
+    if (plim_entitled_(after) > plim_entitled_(before)) {
+        step.wake_starving = plim_entitled_(after) - plim_entitled_(before);
+    }
+    return step;
+}
+
+/* Take n free permits, or say why not: ESHUTDOWN, EAGAIN. None can be taken even in debt. */
+static inline plim_step plim_take_step_(uint64_t w, uint32_t n)
+{
+    if (PLIM_LIKELY_(!plim_closed_(w) && (plim_free_(w) >= (int32_t)n || n == 0))) {
+        return plim_answer_(w - n * PLIM_PERMIT_ONE_, 0);
+    }
+    return plim_answer_(w, plim_closed_(w) ? ESHUTDOWN : EAGAIN);
+}
+
+/* Take a permit, else register as a waiter if fewer than `limit` wait, else refuse: one decision,
+ * so no more than the permits run and no more than the limit wait, at any instant. */
+static inline plim_step plim_admit_step_(uint64_t w, uint32_t limit)
+{
+    plim_step step = plim_take_step_(w, 1);
+    if (step.answer == EAGAIN && plim_waiters_(w) < limit) {
+        return plim_answer_(w + PLIM_WAITERS_ONE_, PLIM_WAITS_);
+    }
+    return step;
+}
+
+/* Give n permits; EOVERFLOW if there would be more than PLIM_PERMITS_MAX. */
+static inline plim_step plim_put_step_(uint64_t w, uint32_t n)
+{
+    if (plim_available_(w) > (int32_t)(PLIM_PERMITS_MAX - n)) {
+        return plim_answer_(w, EOVERFLOW);
+    }
+    uint64_t after = w + n * PLIM_PERMIT_ONE_;
+    if (PLIM_LIKELY_(plim_waiters_(w) == 0)) {
+        return plim_answer_(after, 0);
+    }
+    return plim_settle_(w, after, 0);
+}
+
+/* Remove n permits whether they are there or not; EOVERFLOW if the debt would exceed
+ * PLIM_PERMITS_MAX. Wakes nobody: there are fewer permits now. */
+static inline plim_step plim_reduce_step_(uint64_t w, uint32_t n)
+{
+    if (plim_available_(w) < (int32_t)n - (int32_t)PLIM_PERMITS_MAX) {
+        return plim_answer_(w, EOVERFLOW);
+    }
+    return plim_answer_(w - n * PLIM_PERMIT_ONE_, 0);
+}
+
+/* Take whatever is free; all there is if closed, since nothing is owed any more. The answer is how
+ * many. */
+static inline plim_step plim_drain_step_(uint64_t w)
+{
+    int32_t n = plim_closed_(w) ? plim_available_(w) : plim_free_(w);
+    n = n > 0 ? n : 0;
+    return plim_answer_(w - (uint32_t)n * PLIM_PERMIT_ONE_, n);
+}
+
+/* Close: nobody is let in any more, and everybody who waits is to be told. */
+static inline plim_step plim_close_step_(uint64_t w)
+{
+    plim_step step = plim_settle_(w, w | PLIM_CLOSED_BITS_, 0);
+    step.wake_normal = step.wake_starving = plim_waiters_(w) != 0 ? PLIM_ALL_ : 0;
+    return step;
+}
+
+/* A waiter of the normal lane may have been woken without knowing: when it stops being one, a
+ * token goes with it. Settle then issues a new one if somebody else is needed. */
+static inline uint64_t plim_drop_token_(uint64_t w)
+{
+    return plim_tokens_(w) != 0 ? w - PLIM_TOKENS_ONE_ : w;
+}
+
+/* The registered thread stops waiting, for whatever reason. */
+static inline plim_step plim_leave_step_(uint64_t w, int lane, uint32_t permits, int answer)
+{
+    PLIM_ASSERT(plim_waiters_(w) > 0, "a thread waits on memory that was reused: do not destroy "
+                                      "or initialise an object that threads wait on");
+    uint64_t after = w - permits * PLIM_PERMIT_ONE_ - PLIM_WAITERS_ONE_;
+    after = lane == PLIM_LANE_STARVING ? after - PLIM_STARVING_ONE_ : plim_drop_token_(after);
+    return plim_settle_(w, after, answer);
+}
+
+/*
+ * What a registered waiter does next. `aged`: it has waited too long for a normal waiter.
+ * `expired`: its deadline has passed; a permit that is there is still taken (the last look), so a
+ * timeout means that there was none.
+ */
+static inline plim_step plim_wait_step_(uint64_t w, int lane, bool aged, bool expired)
+{
+    bool starving = lane == PLIM_LANE_STARVING;
+    if (plim_closed_(w)) {
+        return plim_leave_step_(w, lane, 0, ESHUTDOWN);
+    }
+    if ((starving ? plim_available_(w) : plim_free_(w)) > 0) {
+        return plim_leave_step_(w, lane, 1, 0);
+    }
+    if (expired) {
+        return plim_leave_step_(w, lane, 0, ETIMEDOUT);
+    }
+    if (!starving && aged && plim_starving_(w) < PLIM_STARVING_MAX_) {
+        /* Nothing to settle: no permit is free, and this frees none. */
+        return plim_answer_(plim_drop_token_(w) + PLIM_STARVING_ONE_, PLIM_PROMOTED_);
+    }
+    if (!starving && plim_tokens_(w) != 0) {
+        return plim_answer_(w - PLIM_TOKENS_ONE_, PLIM_WAITS_);
+    }
+    return plim_answer_(w, PLIM_SLEEPS_);
+}
+
+/* ---- 6. Operations -------------------------------------------------------------------------- */
+
+/*
+ * Parking. plim_park_ returns when woken, when the deadline has passed, when that half of the word
+ * is no longer what the caller saw, on a signal, or for no reason: callers look at the word again,
+ * and at the clock, and never at why it returned. errno stays as it was.
+ *
+ * plim_commit_*_ applies a step: stores its word if nothing has changed since `seen` was read, and
+ * then makes its wake-up calls. It is the only way the word of a shared counter changes.
+ *
+ * Its memory orders. A grant is an acquire and a gift a release: what a thread did before it gave
+ * a permit has happened for whoever gets it. All else that changes the word (registering, leaving
+ * empty-handed, tokens, closing, reducing) publishes nothing and is relaxed. One word needs no
+ * fence: every change of it is a read-modify-write, so a grant synchronises with each earlier
+ * gift, however many relaxed steps lie between (they continue its release sequence).
+ *
+ * The store is the last touch of the counter. Whoever got the permit may free it at once, and the
+ * wake-up call that follows uses its address as a name only: at worst it wakes a stranger that has
+ * come to sleep on the same address, who looks at its own word and sleeps on.
+ */
+#ifdef PLIM_PARK_CND
+
+/* The sleeper, on the stack of the thread that sleeps. Its first fields belong to the counter's
+ * list and lock; `woken` to its own mutex. */
+typedef struct plim_sleeper_ {
+    struct plim_sleeper_ *next;
+    int lane;
+    bool woken;
+    plim_mutex mutex;
+    plim_cond cond;
+} plim_sleeper_;
+
+/* A spin lock, held for a few instructions, because C11's mutex cannot be initialised statically
+ * and would have to be destroyed. The word changes only under it: so nobody can be granted a
+ * permit, and free the counter, before the giver has let go of the lock, its last touch. */
+static inline void plim_lock_(plim_counter *c)
+{
+    uint32_t open = 0;
+    while (!plim_cas_acquire_(&c->lock, &open, 1)) {
+        open = 0;
+        plim_thread_yield_();
+    }
+}
+
+static inline void plim_unlock_(plim_counter *c)
+{
+    plim_store_release_(&c->lock, 0);
+}
+
+/* Moves up to `count` sleepers of a lane from the counter's list to another one. */
+static inline plim_sleeper_ **plim_pick_(plim_counter *c, int lane, uint32_t count,
+                                         plim_sleeper_ **to)
+{
+    plim_sleeper_ **at = &c->first;
+    while (*at != NULL && count > 0) {
+        plim_sleeper_ *sleeper = *at;
+        if (sleeper->lane == lane) {
+            *at = sleeper->next;
+            *to = sleeper;
+            to = &sleeper->next;
+            count--;
+        } else {
+            at = &sleeper->next;
+        }
+    }
+    *to = NULL;
+    return to;
+}
+
+PLIM_SLOW_ bool plim_commit_locked_(plim_counter *c, uint64_t *seen, plim_step step)
+{
+    plim_sleeper_ *picked = NULL;
+    plim_lock_(c);
+    uint64_t current = plim_load_relaxed_(&c->word);
+    bool same = current == *seen;
+    if (same) {
+        plim_store_relaxed_(&c->word, step.word);
+        plim_pick_(c, PLIM_LANE_STARVING, step.wake_starving,
+                   plim_pick_(c, PLIM_LANE_NORMAL, step.wake_normal, &picked));
+    }
+    plim_unlock_(c);
+    *seen = current;
+    while (picked != NULL) {
+        plim_sleeper_ *sleeper = picked;
+        picked = sleeper->next; /* before it wakes: then its frame is gone */
+        plim_mutex_lock_(&sleeper->mutex);
+        sleeper->woken = true;
+        plim_cond_signal_(&sleeper->cond);
+        plim_mutex_unlock_(&sleeper->mutex);
+    }
+    return same;
+}
+
+#define plim_commit_relaxed_ plim_commit_locked_
+#define plim_commit_acquire_ plim_commit_locked_
+#define plim_commit_release_ plim_commit_locked_
+
+PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+{
+    plim_sleeper_ self;
+    self.next = NULL;
+    self.lane = lane;
+    self.woken = false;
+    if (plim_mutex_init_(&self.mutex) != 0) {
+        return; /* no memory for a mutex: as if woken for no reason, so the caller spins */
+    }
+    if (plim_cond_init_(&self.cond) == 0) {
+        plim_lock_(c);
+        bool same = plim_half_(plim_load_relaxed_(&c->word), lane) == half;
+        if (same) {
+            plim_sleeper_ **at = &c->first;
+            while (*at != NULL) {
+                at = &(*at)->next;
+            }
+            *at = &self;
+        }
+        plim_unlock_(c);
+        if (same) {
+            plim_mutex_lock_(&self.mutex);
+            while (!self.woken) {
+                int64_t now = plim_now_();
+                if (now < deadline) {
+                    plim_cond_wait_(&self.cond, &self.mutex, deadline - now);
+                    continue;
+                }
+                /* Leave the list. Not found: a waker holds us, and its call is about to come. */
+                plim_mutex_unlock_(&self.mutex);
+                plim_lock_(c);
+                plim_sleeper_ **at = &c->first;
+                while (*at != NULL && *at != &self) {
+                    at = &(*at)->next;
+                }
+                bool found = *at != NULL;
+                if (found) {
+                    *at = self.next;
+                }
+                plim_unlock_(c);
+                plim_mutex_lock_(&self.mutex);
+                self.woken = self.woken || found;
+                deadline = PLIM_FOREVER;
+            }
+            plim_mutex_unlock_(&self.mutex);
+        }
+        plim_cond_destroy_(&self.cond);
+    }
+    plim_mutex_destroy_(&self.mutex);
+}
+
+PLIM_SLOW_ void plim_nap_(int64_t until)
+{
+    plim_counter nobody;
+    plim_store_relaxed_(&nobody.word, 0);
+    plim_store_relaxed_(&nobody.lock, 0);
+    nobody.first = NULL;
+    plim_park_(&nobody, PLIM_LANE_NORMAL, 0, until);
+}
+
+#else /* !PLIM_PARK_CND */
+
+#ifndef PLIM_PLATFORM
+
+/* The address of a half of the word, which is the first member; for the kernel only. */
+static inline void *plim_address_(plim_counter *c, int lane)
+{
+    static const uint16_t probe = 1;
+    bool low_first = *(const unsigned char *)&probe == 1;
+    return (char *)c + ((lane == PLIM_LANE_STARVING) == low_first ? 4 : 0);
+}
+
+#if defined(__linux__)
+
+#ifdef PLIM_PROCESS_SHARED
+#define PLIM_FUTEX_(op) (op)
+#else
+#define PLIM_FUTEX_(op) ((op) | 128) /* FUTEX_PRIVATE_FLAG */
+#endif
+
+PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+{
+    /* FUTEX_WAIT_BITSET is the wait with an absolute deadline, on the monotonic clock. */
+    const int op = PLIM_FUTEX_(9);
+    void *address = plim_address_(c, lane);
+    plim_timespec_ at = {deadline / 1000000000, deadline % 1000000000};
+    plim_timespec_ *until = deadline == PLIM_FOREVER ? NULL : &at;
+    int saved = errno;
+#if LONG_MAX > INT32_MAX || !defined(SYS_futex_time64)
+    syscall(SYS_futex, address, op, half, until, NULL, UINT32_MAX);
+#else
+    long result = syscall(SYS_futex_time64, address, op, half, until, NULL, UINT32_MAX);
+#ifdef SYS_futex
+    if (result != 0 && errno == ENOSYS) { /* Linux before 5.1: its clock is 32 bits wide */
+        long old[2] = {at.sec < INT32_MAX ? (long)at.sec : INT32_MAX, (long)at.nsec};
+        syscall(SYS_futex, address, op, half, until == NULL ? NULL : old, NULL, UINT32_MAX);
+    }
+#else
+    (void)result;
+#endif
+#endif
+    errno = saved;
+}
+
+PLIM_SLOW_ void plim_unpark_(plim_counter *c, int lane, uint32_t count)
+{
+    int saved = errno;
+    int most = count < INT_MAX ? (int)count : INT_MAX;
+#ifdef SYS_futex
+    syscall(SYS_futex, plim_address_(c, lane), PLIM_FUTEX_(1), most, NULL, NULL, 0);
+#else
+    syscall(SYS_futex_time64, plim_address_(c, lane), PLIM_FUTEX_(1), most, NULL, NULL, 0);
+#endif
+    errno = saved;
+}
+
+#elif defined(_WIN32)
+
+PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+{
+    DWORD ms = INFINITE;
+    if (deadline != PLIM_FOREVER) {
+        /* Rounded up, or a wait of less than a millisecond would not wait; and bounded, since
+         * the caller loops anyway. */
+        int64_t left = deadline - plim_now_();
+        int64_t round = left <= 0 ? 0 : left / PLIM_MS(1) + 1;
+        ms = round < 86400000 ? (DWORD)round : 86400000;
+    }
+    WaitOnAddress(plim_address_(c, lane), &half, sizeof half, ms);
+}
+
+PLIM_SLOW_ void plim_unpark_(plim_counter *c, int lane, uint32_t count)
+{
+    void *address = plim_address_(c, lane);
+    if (count == PLIM_ALL_) {
+        WakeByAddressAll(address);
+        return;
+    }
+    while (count-- > 0) {
+        WakeByAddressSingle(address);
+    }
+}
+
+#else /* macOS: the public call where the deployment target has it, else what libc++ uses */
+
+#if __MAC_OS_X_VERSION_MIN_REQUIRED >= 140400 && __has_include(<os/os_sync_wait_on_address.h>)
+#define PLIM_OS_SYNC_
+#include <os/os_sync_wait_on_address.h>
+#else
+#ifdef __cplusplus
+extern "C" {
+#endif
+extern int __ulock_wait(uint32_t operation, void *address, uint64_t value, uint32_t timeout_us);
+extern int __ulock_wake(uint32_t operation, void *address, uint64_t wake_value);
+#ifdef __cplusplus
+}
+#endif
+#endif
+
+PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+{
+    void *address = plim_address_(c, lane);
+    int64_t left = deadline == PLIM_FOREVER ? 0 : deadline - plim_now_();
+    int saved = errno;
+    if (deadline != PLIM_FOREVER && left <= 0) {
+        return; /* to either call, 0 would mean something else */
+    }
+#ifdef PLIM_OS_SYNC_
+    if (left == 0) {
+        os_sync_wait_on_address(address, half, sizeof half, OS_SYNC_WAIT_ON_ADDRESS_NONE);
+    } else {
+        os_sync_wait_on_address_with_timeout(address, half, sizeof half,
+                                             OS_SYNC_WAIT_ON_ADDRESS_NONE,
+                                             OS_CLOCK_MACH_ABSOLUTE_TIME, (uint64_t)left);
+    }
+#else
+    int64_t us = left / 1000 + 1;
+    __ulock_wait(1 /* UL_COMPARE_AND_WAIT */, address, half,
+                 left == 0        ? 0
+                 : us < INT32_MAX ? (uint32_t)us
+                                  : INT32_MAX);
+#endif
+    errno = saved;
+}
+
+PLIM_SLOW_ void plim_unpark_(plim_counter *c, int lane, uint32_t count)
+{
+    void *address = plim_address_(c, lane);
+    int saved = errno;
+#ifdef PLIM_OS_SYNC_
+    if (count == PLIM_ALL_) {
+        os_sync_wake_by_address_all(address, 4, OS_SYNC_WAKE_BY_ADDRESS_NONE);
+        count = 0;
+    }
+    while (count-- > 0 &&
+           os_sync_wake_by_address_any(address, 4, OS_SYNC_WAKE_BY_ADDRESS_NONE) == 0) {
+        continue;
+    }
+#else
+    if (count == PLIM_ALL_) {
+        __ulock_wake(1 | 0x100 /* ULF_WAKE_ALL */, address, 0);
+        count = 0;
+    }
+    while (count-- > 0 && __ulock_wake(1, address, 0) == 0) {
+        continue;
+    }
+#endif
+    errno = saved;
+}
+
+#endif
+
+/* Sleeps until then on an address that nobody wakes: no back end needs another system call. */
+PLIM_SLOW_ void plim_nap_(int64_t until)
+{
+    plim_counter nobody;
+    plim_store_relaxed_(&nobody.word, 0);
+    plim_park_(&nobody, PLIM_LANE_NORMAL, 0, until);
+}
+
+#endif /* PLIM_PLATFORM */
+
+static inline void plim_wake_(plim_counter *c, plim_step step)
+{
+    if (step.wake_starving != 0) {
+        plim_unpark_(c, PLIM_LANE_STARVING, step.wake_starving);
+    }
+    if (step.wake_normal != 0) {
+        plim_unpark_(c, PLIM_LANE_NORMAL, step.wake_normal);
+    }
+}
+
+static inline bool plim_commit_relaxed_(plim_counter *c, uint64_t *seen, plim_step step)
+{
+    bool done = plim_cas_relaxed_(&c->word, seen, step.word);
+    if (done) {
+        plim_wake_(c, step);
+    }
+    return done;
+}
+
+static inline bool plim_commit_acquire_(plim_counter *c, uint64_t *seen, plim_step step)
+{
+    bool done = plim_cas_acquire_(&c->word, seen, step.word);
+    if (done) {
+        plim_wake_(c, step);
+    }
+    return done;
+}
+
+static inline bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_step step)
+{
+    bool done = plim_cas_release_(&c->word, seen, step.word);
+    if (done) {
+        plim_wake_(c, step);
+    }
+    return done;
+}
+
+#endif /* PLIM_PARK_CND */
+
+/* A waiter is promoted to the starving lane when it is woken, finds nothing, and has waited this
+ * long for each thread that waits, itself included. Were it the same for all, everybody would be
+ * promoted as soon as a turn of all waiters takes longer, and every permit then be handed over at
+ * the speed of a wake-up.
+ *
+ * Why nobody starves. Promotion comes with a wake-up, never by an alarm, and the kernel wakes the
+ * one that has slept longest. So old age is noticed in the order of arrival: two releases that
+ * find nobody starving are enough to serve the oldest (the first wakes it, and if a passer-by is
+ * faster it is promoted; the second is owed to it), and one that is woken too young goes to sleep
+ * behind the others. With alarms the young would be promoted beside the old, whoever comes back
+ * after each turn would fill the lane's few places, and the rest would sleep for ever. */
+#define PLIM_PATIENCE_NS_ PLIM_US(500)
+
+/* How many times to look at the word before sleeping. A wake-up across CPUs costs many times what
+ * a short hold does, so a few microseconds of looking are worth it where another CPU may give the
+ * permit meanwhile; 0 turns it off. May differ between files.
+ * One wait in 16 looks 16 times as often, which doubles the average. Without that, two threads that
+ * hand over to each other and have once lost step never find it again: each wake-up takes longer
+ * than the other side looks, so that one sleeps too, and needs a wake-up again. */
+#ifndef PLIM_SPIN
+#define PLIM_SPIN 100
+#endif
+#define PLIM_SPIN_UNASKED_ 20 /* cheaper than asking whether there is another CPU */
+#define PLIM_SPIN_LONG_ 16
+
+/* A sleep that lasted less than this did not happen: the word had moved before the kernel looked,
+ * or a wake-up was under way already. */
+#define PLIM_HURRIED_NS_ PLIM_US(10)
+#define PLIM_NAP_NS_ PLIM_US(50)
+
+/* Looks for a while whether a permit gets free, and returns the last word seen. Only while nobody
+ * waits: those who do have been looking already, and permits are scarcer than CPUs. */
+PLIM_SLOW_ uint64_t plim_spin_(plim_counter *c, uint64_t w)
+{
+    int looks = PLIM_SPIN;
+    for (int i = 0; i < looks; i++) {
+        if (plim_free_(w) > 0 || plim_waiters_(w) != 0 || plim_closed_(w)) {
+            break;
+        }
+        if (i == PLIM_SPIN_UNASKED_) {
+            if (!plim_many_cpus_()) {
+                break;
+            }
+            /* The clock's last digits are dice enough, and need no state. */
+            looks = plim_now_() / 16 % PLIM_SPIN_LONG_ == 0 ? looks * PLIM_SPIN_LONG_ : looks;
+        }
+        plim_pause_();
+        w = plim_load_relaxed_(&c->word);
+    }
+    return w;
+}
+
+/*
+ * Waits as a registered waiter, until the wait ends one way or another.
+ *
+ * Where permits change hands faster than a thread can fall asleep, a woken waiter that finds none
+ * is caught in a bad cycle: it uses up its token and goes to sleep, a release meanwhile issues the
+ * token again, with a system call, and so the sleep ends before it began. Both sides then pay a
+ * system call per permit. The way out is to keep the token for a nap, a short sleep that nobody
+ * ends: releases issue no wake-up as long as the token is out, and the waiter looks again by
+ * itself. It naps only when its last sleep was over at once and still there is no permit, so when
+ * holds are long enough to sleep through, nobody naps while a permit is free.
+ */
+PLIM_SLOW_ int plim_wait_registered_(plim_counter *c, int64_t now, int64_t deadline)
+{
+    const int64_t since = now;
+    int lane = PLIM_LANE_NORMAL;
+    bool hurried = false;
+    uint64_t w = plim_load_relaxed_(&c->word);
+    for (;;) {
+        int64_t promotion = since + PLIM_PATIENCE_NS_ * (int64_t)plim_waiters_(w);
+        plim_step step = plim_wait_step_(w, lane, now >= promotion, now >= deadline);
+        if (step.answer == PLIM_SLEEPS_) {
+            int64_t before = now;
+            plim_park_(c, lane, plim_half_(w, lane), deadline);
+            w = plim_load_relaxed_(&c->word);
+            now = plim_now_();
+            hurried = now - before < PLIM_HURRIED_NS_;
+        } else if (step.answer == PLIM_WAITS_ && hurried) {
+            int64_t until = now + PLIM_NAP_NS_;
+            plim_nap_(until < deadline ? until : deadline);
+            w = plim_load_relaxed_(&c->word);
+            now = plim_now_();
+            hurried = false;
+        } else if (step.answer == 0 ? plim_commit_acquire_(c, &w, step)
+                                    : plim_commit_relaxed_(c, &w, step)) {
+            if (step.answer >= 0) {
+                return step.answer;
+            }
+            lane = step.answer == PLIM_PROMOTED_ ? PLIM_LANE_STARVING : lane;
+            w = step.word;
+        }
+    }
+}
+
+/* Takes a permit, or waits for one without looking for long. */
+PLIM_SLOW_ int plim_acquire_unspun_(plim_counter *c, uint32_t limit, int64_t timeout_ns, uint64_t w)
+{
+    for (;;) {
+        plim_step step = timeout_ns > 0 ? plim_admit_step_(w, limit) : plim_take_step_(w, 1);
+        if (step.answer == 0) {
+            if (plim_commit_acquire_(c, &w, step)) {
+                return 0;
+            }
+        } else if (step.answer == PLIM_WAITS_) {
+            if (plim_commit_relaxed_(c, &w, step)) {
+                int64_t now = plim_now_();
+                return plim_wait_registered_(c, now, plim_deadline_(now, timeout_ns));
+            }
+        } else {
+            return step.answer == EAGAIN && timeout_ns <= 0 ? ETIMEDOUT : step.answer;
+        }
+    }
+}
+
+PLIM_SLOW_ int plim_acquire_slow_(plim_counter *c, uint32_t limit, int64_t timeout_ns)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    w = timeout_ns > 0 ? plim_spin_(c, w) : w;
+    return plim_acquire_unspun_(c, limit, timeout_ns, w);
+}
+
+/* Requires that no other thread uses the counter yet, or any more. */
+static inline void plim_init_(plim_counter *c, uint32_t permits)
+{
+    plim_store_relaxed_(&c->word, permits * PLIM_PERMIT_ONE_);
+#ifdef PLIM_PARK_CND
+    plim_store_relaxed_(&c->lock, 0);
+    c->first = NULL;
+#endif
+}
+
+/* Takes a permit, if need be after a wait; at most `limit` threads wait at once. 0, ESHUTDOWN,
+ * EAGAIN (that many wait), ETIMEDOUT. A timeout of 0 or less neither waits nor spins. */
+static inline int plim_acquire_(plim_counter *c, uint32_t limit, int64_t timeout_ns)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    plim_step step = plim_take_step_(w, 1);
+    if (PLIM_LIKELY_(step.answer == 0) && PLIM_LIKELY_(plim_commit_acquire_(c, &w, step))) {
+        return 0;
+    }
+    return plim_acquire_slow_(c, limit, timeout_ns);
+}
+
+/* Takes n permits or none, without waiting: 0, ESHUTDOWN, EAGAIN. */
+static inline int plim_try_acquire_(plim_counter *c, uint32_t n)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    for (;;) {
+        plim_step step = plim_take_step_(w, n);
+        if (step.answer != 0 || PLIM_LIKELY_(plim_commit_acquire_(c, &w, step))) {
+            return step.answer; /* definite: only a changed word is another try */
+        }
+    }
+}
+
+PLIM_SLOW_ int plim_release_slow_(plim_counter *c, uint32_t n)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    for (;;) {
+        plim_step step = plim_put_step_(w, n);
+        if (step.answer != 0 || plim_commit_release_(c, &w, step)) {
+            return step.answer;
+        }
+    }
+}
+
+/* Gives n permits and wakes whom they concern: 0, EOVERFLOW. */
+static inline int plim_release_(plim_counter *c, uint32_t n)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    if (PLIM_LIKELY_(plim_waiters_(w) == 0)) {
+        plim_step step = plim_put_step_(w, n);
+        if (PLIM_LIKELY_(step.answer == 0) && PLIM_LIKELY_(plim_commit_release_(c, &w, step))) {
+            return 0;
+        }
+    }
+    return plim_release_slow_(c, n);
+}
+
+static inline int plim_reduce_(plim_counter *c, uint32_t n)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    for (;;) {
+        plim_step step = plim_reduce_step_(w, n);
+        if (step.answer != 0 || plim_commit_relaxed_(c, &w, step)) {
+            return step.answer;
+        }
+    }
+}
+
+static inline uint32_t plim_drain_(plim_counter *c)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    for (;;) {
+        plim_step step = plim_drain_step_(w);
+        if (step.answer == 0 || plim_commit_acquire_(c, &w, step)) {
+            return (uint32_t)step.answer;
+        }
+    }
+}
+
+static inline void plim_close_(plim_counter *c)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    while (!plim_closed_(w) && !plim_commit_relaxed_(c, &w, plim_close_step_(w))) {
+        continue;
+    }
+}
+
+#endif /* PLIM_CORE_VERSION */
+/* <<< core */
+
+/* >>> workers (stamped from core/workers.h by `make stamp`; edit it there) */
+#ifndef PLIM_WORKERS_
+#define PLIM_WORKERS_
+
+/*
+ * Threads that serve an object, and what tells them from those of the program: they block its
+ * signals, carry a name, and their end is noticed even if a job ends them.
+ *
+ *   plim_worker_create_(&thread, run, arg)   as plim_thread_create_, with signals blocked
+ *   plim_worker_begins_(name)                names the calling thread, for ps and debuggers, and
+ *                                            disables its cancellation
+ *   PLIM_ON_THREAD_EXIT_(handler, arg)       from here to PLIM_ON_THREAD_EXIT_END_, in one block:
+ *   PLIM_ON_THREAD_EXIT_END_                 if the thread ends (thrd_exit, pthread_exit),
+ *                                            handler(arg) is called. Not where there is no POSIX.
+ */
+#if defined(PLIM_USE_PTHREADS) || defined(__unix__) || defined(__APPLE__)
+#include <pthread.h>
+#define PLIM_ON_THREAD_EXIT_(handler, arg) pthread_cleanup_push(handler, arg)
+#define PLIM_ON_THREAD_EXIT_END_ pthread_cleanup_pop(0);
+
+static inline void plim_worker_uncancel_(void)
+{
+#ifdef PTHREAD_CANCEL_DISABLE
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+#endif
+}
+#else
+#define PLIM_ON_THREAD_EXIT_(handler, arg) \
+    { \
+        (void)(handler), (void)(arg);
+#define PLIM_ON_THREAD_EXIT_END_ }
+
+static inline void plim_worker_uncancel_(void)
+{
+}
+#endif
+
+#ifndef PLIM_PLATFORM
+
+#if defined(__linux__)
+
+/* Bit s - 1 stands for signal s. Not blocked: those that a fault raises, which a handler of the
+ * program may want to report (4 ILL, 5 TRAP, 6 ABRT, 7 BUS, 8 FPE, 11 SEGV, 31 SYS; the numbers of
+ * most machines, and harmless on the others), and 32 and 33, which belong to the C library. */
+#define PLIM_FAULTS_ 0xc00004f8u
+
+/* The mask is inherited, so it is set around the creation: no signal can slip in between. By the
+ * system call, because a strict -std=c11 file sees no sigset_t. */
+static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
+{
+    unsigned long saved[16], blocked[16];
+    int kept = errno;
+    for (size_t i = 0; i < 16; i++) {
+        saved[i] = 0;
+        blocked[i] = ULONG_MAX;
+    }
+    blocked[0] &= ~(unsigned long)PLIM_FAULTS_;
+    blocked[32 / (8 * sizeof(long))] &= ~(1ul << (32 % (8 * sizeof(long))));
+#if defined(__mips__)
+    const size_t size = 16;
+#else
+    const size_t size = 8;
+#endif
+    syscall(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, blocked, saved, size);
+    int error = plim_thread_create_(t, run, arg);
+    syscall(SYS_rt_sigprocmask, 2, saved, NULL, size);
+    errno = kept;
+    return error;
+}
+
+static inline void plim_worker_begins_(const char *name)
+{
+    plim_worker_uncancel_();
+    syscall(SYS_prctl, 15 /* PR_SET_NAME: takes the first 15 characters */, name, 0, 0, 0);
+}
+
+#elif defined(__APPLE__)
+#include <signal.h>
+
+static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
+{
+    sigset_t saved, blocked;
+    sigfillset(&blocked);
+    sigdelset(&blocked, SIGILL);
+    sigdelset(&blocked, SIGTRAP);
+    sigdelset(&blocked, SIGABRT);
+    sigdelset(&blocked, SIGBUS);
+    sigdelset(&blocked, SIGFPE);
+    sigdelset(&blocked, SIGSEGV);
+    sigdelset(&blocked, SIGSYS);
+    pthread_sigmask(SIG_SETMASK, &blocked, &saved);
+    int error = plim_thread_create_(t, run, arg);
+    pthread_sigmask(SIG_SETMASK, &saved, NULL);
+    return error;
+}
+
+static inline void plim_worker_begins_(const char *name)
+{
+    plim_worker_uncancel_();
+    pthread_setname_np(name);
+}
+
+#else /* Windows has no such signals; elsewhere there is no way that works in a strict C11 file */
+
+static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
+{
+    return plim_thread_create_(t, run, arg);
+}
+
+static inline void plim_worker_begins_(const char *name)
+{
+    plim_worker_uncancel_();
+    (void)name;
+}
+
+#endif
+#endif /* PLIM_PLATFORM */
+#endif /* PLIM_WORKERS_ */
+/* <<< workers */
+
+#ifndef PLIM_MALLOC
+#include <stdlib.h>
+#define PLIM_MALLOC(size) malloc(size)
+#define PLIM_FREE(memory) free(memory)
+#elif !defined(PLIM_FREE)
+#error "define both PLIM_MALLOC and PLIM_FREE, or neither"
+#endif
+
+#ifndef WEIGHTED_SEM_IDLE_NS
+#define WEIGHTED_SEM_IDLE_NS PLIM_S(10)
+#endif
+
+/* ---- The word ------------------------------------------------------------------------------- */
+
+/*
+ *   63       27 26       7 6   3    2      1     0
+ *    AVAILABLE  EXECUTING  EPOCH  CLOSED WATCHED HELD
+ *
+ * AVAILABLE  37 bits, signed. Weight that nobody has; negative after a resize below what is taken.
+ * EXECUTING  20 bits. Jobs, and pieces of bare weight, that have some. Changes in the same step.
+ * EPOCH      4 bits. Each job remembers the epoch in which it was let in; a drain ends the epoch,
+ *            and then waits for the jobs of it and of older ones. See "Drains".
+ * CLOSED     Nobody is let in. Set once.
+ * WATCHED    Somebody waits, to get in or for jobs to end: the next change must be made under the
+ *            lock, which looks after them. Set and cleared under the lock.
+ * HELD       The lock is held and the word belongs to its holder, for a moment.
+ *
+ * There are two ways to change the word. The fast one, a single compare-exchange, takes or gives
+ * weight while WATCHED and HELD are both 0. Everything else holds the lock, and begins by setting
+ * HELD (or finds WATCHED set): from then on every compare-exchange of the fast way fails or is not
+ * even tried, so the holder works on a copy and stores it when it is done.
+ *
+ * Why nobody who waits is forgotten. A caller that does not fit decides so under the lock, with the
+ * word frozen, and joins the queue in the same critical section, which leaves WATCHED set as long
+ * as the queue is not empty. So whatever could let it in (weight given back, a resize, the end of
+ * the wait of somebody before it, close) happens under the lock from then on, and each such section
+ * ends by admitting whoever fits. The same holds for drains.
+ *
+ * Memory orders. A fast take is an acquire and a fast gift a release. Setting HELD is an acquire,
+ * so the holder sees what came with earlier gifts; storing the word back is a release, which passes
+ * it on to the next fast take. Those let in under the lock get it by the release of their `wake`.
+ */
+enum { WEIGHTED_SEM_EPOCHS_ = 16 };
+#define WEIGHTED_SEM_HELD_ ((uint64_t)1)
+#define WEIGHTED_SEM_WATCHED_ ((uint64_t)1 << 1)
+#define WEIGHTED_SEM_CLOSED_ ((uint64_t)1 << 2)
+#define WEIGHTED_SEM_EPOCH_ONE_ ((uint64_t)1 << 3)
+#define WEIGHTED_SEM_JOB_ONE_ ((uint64_t)1 << 7)
+#define WEIGHTED_SEM_UNIT_ ((uint64_t)1 << 27)
+
+static inline int64_t weighted_sem_free_(uint64_t word)
+{
+    return (int64_t)word >> 27; /* arithmetic on every compiler we support */
+}
+
+static inline uint32_t weighted_sem_jobs_(uint64_t word)
+{
+    return (uint32_t)(word >> 7) & WEIGHTED_SEM_JOBS_MAX;
+}
+
+static inline uint32_t weighted_sem_epoch_(uint64_t word)
+{
+    return (uint32_t)(word >> 3) & (WEIGHTED_SEM_EPOCHS_ - 1);
+}
+
+/* Is that much free, and a place for one more job? A weight of 0 never fits. */
+static inline bool weighted_sem_fits_(uint64_t word, uint64_t weight)
+{
+    int64_t unused = weighted_sem_free_(word);
+    return unused > 0 && weight - 1 < (uint64_t)unused &&
+           weighted_sem_jobs_(word) != WEIGHTED_SEM_JOBS_MAX;
+}
+
+static inline uint64_t weighted_sem_taken_(uint64_t word, uint64_t weight)
+{
+    return word - weight * WEIGHTED_SEM_UNIT_ + WEIGHTED_SEM_JOB_ONE_;
+}
+
+static inline uint64_t weighted_sem_given_(uint64_t word, uint64_t weight)
+{
+    return word + weight * WEIGHTED_SEM_UNIT_ - WEIGHTED_SEM_JOB_ONE_;
+}
+
+/* May a piece of that weight be given back? What is left must be enough for the other jobs, at
+ * least 1 each, and nothing if there are none. */
+static inline bool weighted_sem_is_held_(uint64_t word, uint64_t total, uint64_t weight)
+{
+    int64_t used = (int64_t)total - weighted_sem_free_(word);
+    uint32_t jobs = weighted_sem_jobs_(word);
+    if (jobs == 0 || weight > (uint64_t)used) {
+        return false;
+    }
+    uint64_t left = (uint64_t)used - weight;
+    return jobs == 1 ? left == 0 : left >= jobs - 1;
+}
+
+/* ---- The object ----------------------------------------------------------------------------- */
+
+/* What a start asks for, and a worker does. */
+typedef struct weighted_sem_task_ {
+    int (*fn)(void *); /* NULL: nothing to run, the caller only wants the weight */
+    void *arg;
+    uint64_t weight, sequence;
+    uint32_t epoch; /* in which it was let in */
+} weighted_sem_task_;
+
+/*
+ * Somebody who sleeps: a caller in the queue, a drain, an idle worker. It lives on its owner's
+ * stack and is a member of one list, under the lock.
+ *
+ * Its end is decided once, by `state`: whoever ends the wait (lets it in, closes) changes WAITING
+ * to ENDED under the lock and takes it off its list, and gives `wake` its permit after the lock has
+ * been let go, the last touch. A wait that times out changes WAITING to LEAVING, and takes itself
+ * off the list, under the lock. So a thread whose wait was ended does not touch the object any
+ * more, and one that leaves by itself is still counted as waiting until it is gone.
+ */
+typedef struct weighted_sem_sleeper_ {
+    struct weighted_sem_sleeper_ *next, *prev;
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) state;
+    plim_counter wake;
+    int answer;
+    bool counts;     /* a job: gets a sequence number */
+    bool handed;     /* somebody else has seen to it that the task runs */
+    uint64_t weight; /* in the queue: what it wants, */
+    uint64_t holds;  /* and what the background job holds that its thread is running */
+    uint32_t epoch;  /* a drain: the last epoch it waits for */
+    weighted_sem_task_ task;
+} weighted_sem_sleeper_;
+
+enum { WEIGHTED_SEM_WAITING_, WEIGHTED_SEM_ENDED_, WEIGHTED_SEM_LEAVING_ };
+
+typedef struct weighted_sem_list_ {
+    weighted_sem_sleeper_ *first, *last;
+} weighted_sem_list_;
+
+/* Room for one background job, and the thread that was created for it if there is no executor. */
+typedef struct weighted_sem_worker_ {
+    weighted_sem *sem;
+    weighted_sem_task_ task;                         /* what it runs */
+    uint64_t runner;                                 /* the thread that runs it */
+    struct weighted_sem_worker_ *next_runner;        /* in the list of that thread's bucket */
+    struct weighted_sem_worker_ *next, *next_vacant; /* all workers; those without thread and job */
+    plim_thread thread;
+    bool joinable;  /* `thread` is to be joined before it is overwritten, or at the end */
+    bool allocated; /* by itself, not as part of the first block */
+} weighted_sem_worker_;
+
+enum { WEIGHTED_SEM_BUCKETS_ = 64 };
+enum { WEIGHTED_SEM_SEARCHERS_ = 16 }; /* one more worker without a task sleeps at once */
+
+struct weighted_sem {
+    /* Changed by anybody; total only under the lock. */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) word;
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) total;
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) started; /* sequence numbers given out */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) completed;
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) failed;
+    plim_counter lock; /* one permit; everything below is under it */
+
+    /* Read without the lock by getters and by workers that look for work. */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) waiting;
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) errors;
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) dropped;
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) ready;
+
+    weighted_sem_list_ queue; /* callers that want weight, first come first */
+    uint32_t window, budget;  /* bypass */
+    uint64_t credit;          /* weight that may still bypass `favoured`, the first in the queue */
+    weighted_sem_sleeper_ *favoured;
+
+    uint32_t closed_epochs;                          /* the last so many before the present one */
+    uint32_t left[WEIGHTED_SEM_EPOCHS_];             /* jobs of each that still execute, */
+    uint32_t left_in_all;                            /* and their sum */
+    weighted_sem_list_ drains[WEIGHTED_SEM_EPOCHS_]; /* who waits for an epoch and older ones */
+    weighted_sem_list_ quiet;                        /* who waits for nothing to execute or wait */
+
+    weighted_sem_error *error_ring;
+    size_t error_capacity, error_first;
+
+    weighted_sem_task_ *ready_ring; /* tasks with weight, and a worker awake for each */
+    size_t ready_capacity, ready_first;
+    uint32_t threads;          /* own ones */
+    uint32_t searching;        /* of these, awake without a task, or being woken */
+    uint32_t hiring;           /* threads being created right now */
+    bool quit;                 /* workers are to go */
+    weighted_sem_list_ parked; /* idle workers, the warmest first */
+    weighted_sem_worker_ *workers, *vacant;
+    weighted_sem_worker_ *block; /* the first workers, in one piece of memory */
+    size_t block_size, block_used;
+    weighted_sem_worker_ *bucket[WEIGHTED_SEM_BUCKETS_]; /* who runs a task, by thread */
+    uint64_t refused;                                    /* of `started`, those that never ran */
+    plim_executor executor;
+    char name[16];
+};
+
+/* ---- Lists and sleepers --------------------------------------------------------------------- */
+
+static inline void weighted_sem_append_(weighted_sem_list_ *list, weighted_sem_sleeper_ *sleeper)
+{
+    sleeper->next = NULL;
+    sleeper->prev = list->last;
+    *(list->last != NULL ? &list->last->next : &list->first) = sleeper;
+    list->last = sleeper;
+}
+
+static inline void weighted_sem_prepend_(weighted_sem_list_ *list, weighted_sem_sleeper_ *sleeper)
+{
+    sleeper->next = list->first;
+    sleeper->prev = NULL;
+    *(list->first != NULL ? &list->first->prev : &list->last) = sleeper;
+    list->first = sleeper;
+}
+
+static inline void weighted_sem_unlink_(weighted_sem_list_ *list, weighted_sem_sleeper_ *sleeper)
+{
+    *(sleeper->prev != NULL ? &sleeper->prev->next : &list->first) = sleeper->next;
+    *(sleeper->next != NULL ? &sleeper->next->prev : &list->last) = sleeper->prev;
+}
+
+static inline void weighted_sem_sleeper_init_(weighted_sem_sleeper_ *sleeper)
+{
+    plim_store_relaxed_(&sleeper->state, WEIGHTED_SEM_WAITING_);
+    plim_init_(&sleeper->wake, 0);
+    sleeper->answer = 0;
+    sleeper->counts = sleeper->handed = false;
+    sleeper->weight = sleeper->holds = 0;
+    sleeper->epoch = 0;
+    sleeper->task.fn = NULL;
+}
+
+/* Decides how a wait ends; false if the sleeper was faster, by its timeout. Relaxed: it publishes
+ * nothing, whatever the sleeper reads afterwards comes with its `wake`. */
+static inline bool weighted_sem_decide_(weighted_sem_sleeper_ *sleeper, uint64_t end)
+{
+    uint64_t state = WEIGHTED_SEM_WAITING_;
+    while (!plim_cas_relaxed_(&sleeper->state, &state, end)) {
+        if (state != WEIGHTED_SEM_WAITING_) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Sleeps until the wait is ended and returns its answer; or ETIMEDOUT, and then the sleeper has to
+ * be taken off its list. */
+PLIM_SLOW_ int weighted_sem_sleep_(weighted_sem_sleeper_ *self, int64_t timeout_ns, bool spin)
+{
+    int error = spin ? plim_acquire_(&self->wake, PLIM_WAITERS_MAX, timeout_ns)
+                     : plim_acquire_unspun_(&self->wake, PLIM_WAITERS_MAX, timeout_ns,
+                                            plim_load_relaxed_(&self->wake.word));
+    if (error != 0) {
+        if (weighted_sem_decide_(self, WEIGHTED_SEM_LEAVING_)) {
+            return ETIMEDOUT;
+        }
+        plim_acquire_(&self->wake, PLIM_WAITERS_MAX, PLIM_FOREVER);
+    }
+    return self->answer;
+}
+
+/* ---- Critical sections ---------------------------------------------------------------------- */
+
+/* One at a time, under the lock. `word` is the semaphore's while it lasts. */
+typedef struct weighted_sem_section_ {
+    uint64_t word;
+    weighted_sem_list_ woken; /* sleepers whose wait has ended: they get their permits at the end */
+} weighted_sem_section_;
+
+/* The lock is held for some fifty nanoseconds, unless its holder was preempted. So looking for a
+ * while is enough most of the time, and giving the holder a CPU most of the others. */
+PLIM_SLOW_ void weighted_sem_lock_slow_(weighted_sem *w)
+{
+    for (int i = 0; i < PLIM_SPIN; i++) {
+        if (i % 32 != 31) {
+            plim_pause_();
+        } else {
+            plim_thread_yield_();
+        }
+        if (plim_available_(plim_load_relaxed_(&w->lock.word)) > 0 &&
+            plim_try_acquire_(&w->lock, 1) == 0) {
+            return;
+        }
+    }
+    while (plim_acquire_(&w->lock, PLIM_WAITERS_MAX, PLIM_FOREVER) != 0) {
+        continue; /* half a million threads stand there already */
+    }
+}
+
+static inline weighted_sem_section_ weighted_sem_lock_(weighted_sem *w)
+{
+    weighted_sem_section_ s = {0, {NULL, NULL}};
+    if (plim_try_acquire_(&w->lock, 1) != 0) {
+        weighted_sem_lock_slow_(w);
+    }
+    s.word = plim_load_relaxed_(&w->word);
+    while ((s.word & WEIGHTED_SEM_WATCHED_) == 0 &&
+           !plim_cas_acquire_(&w->word, &s.word, s.word | WEIGHTED_SEM_HELD_)) {
+        continue;
+    }
+    return s;
+}
+
+/* Ends the wait of a sleeper on that list, unless it is leaving by itself. */
+static inline bool weighted_sem_end_(weighted_sem_section_ *s, weighted_sem_list_ *list,
+                                     weighted_sem_sleeper_ *sleeper, int answer)
+{
+    if (!weighted_sem_decide_(sleeper, WEIGHTED_SEM_ENDED_)) {
+        return false;
+    }
+    weighted_sem_unlink_(list, sleeper);
+    sleeper->answer = answer;
+    weighted_sem_append_(&s->woken, sleeper);
+    return true;
+}
+
+static inline void weighted_sem_end_all_(weighted_sem_section_ *s, weighted_sem_list_ *list,
+                                         int answer)
+{
+    for (weighted_sem_sleeper_ *next, *at = list->first; at != NULL; at = next) {
+        next = at->next;
+        weighted_sem_end_(s, list, at, answer);
+    }
+}
+
+/* Ends the section. The release of the lock is the last touch of the semaphore: those that are
+ * woken afterwards are not part of it. */
+PLIM_SLOW_ void weighted_sem_unlock_(weighted_sem *w, weighted_sem_section_ *s)
+{
+    if (weighted_sem_jobs_(s->word) == 0 && w->queue.first == NULL && w->hiring == 0) {
+        weighted_sem_end_all_(s, &w->quiet, 0);
+    }
+    bool watched = w->queue.first != NULL || w->closed_epochs != 0 || w->quiet.first != NULL;
+    uint64_t word = s->word & ~(WEIGHTED_SEM_HELD_ | WEIGHTED_SEM_WATCHED_);
+    plim_store_release_(&w->word, watched ? word | WEIGHTED_SEM_WATCHED_ : word);
+    plim_release_(&w->lock, 1);
+    for (weighted_sem_sleeper_ *next, *at = s->woken.first; at != NULL; at = next) {
+        next = at->next; /* before it wakes: then its frame is gone */
+        plim_release_(&at->wake, 1);
+    }
+}
+
+/* ---- Drains --------------------------------------------------------------------------------- */
+
+/*
+ * A drain waits for the jobs that execute when it is called, and cannot list them: their number is
+ * all there is. So it ends the epoch. At that moment the word says how many execute, of which the
+ * older epochs account for left_in_all; the rest are of the epoch that ends, and left[] remembers
+ * how many. A job that ends is charged to its epoch. The drain is over when that epoch and all
+ * older ones are down to 0.
+ *
+ * Bare weight does not know its epoch and says the newest. If the newest has no jobs left, it must
+ * have been of an older one, so it is charged to the newest that has some. The same is done for a
+ * job whose epoch has been used up by such a mistake. So for every epoch e, the jobs that left[]
+ * claims for e and older ones are never fewer than there are in truth:
+ *   - a charge to an epoch newer than the truth, or to the right one, keeps that up;
+ *   - a charge to an older epoch k than the one that was said, e, happens only if everything newer
+ *     than k and up to e is down to 0: then the claims for k to e are equal, and were at least the
+ *     truth for e, which counts this very job; so for k to e - 1 they were at least one too many.
+ * Hence a drain never ends early. And an epoch's number is not used again while a job of it
+ * executes, because its claim, or that of an older one, is above 0 until then.
+ */
+PLIM_SLOW_ void weighted_sem_close_epoch_(weighted_sem *w, weighted_sem_section_ *s)
+{
+    uint32_t jobs = weighted_sem_jobs_(s->word);
+    uint32_t epoch = weighted_sem_epoch_(s->word);
+    w->left[epoch] = jobs - w->left_in_all;
+    w->left_in_all = jobs;
+    w->closed_epochs++;
+    s->word &= ~((uint64_t)(WEIGHTED_SEM_EPOCHS_ - 1) * WEIGHTED_SEM_EPOCH_ONE_);
+    s->word |= (epoch + 1) % WEIGHTED_SEM_EPOCHS_ * WEIGHTED_SEM_EPOCH_ONE_;
+}
+
+#define WEIGHTED_SEM_NO_EPOCH_ UINT32_MAX /* bare weight */
+
+/* A job, or bare weight, is about to be given back: which epoch has one less? */
+static inline void weighted_sem_charge_(weighted_sem *w, const weighted_sem_section_ *s,
+                                        uint32_t epoch)
+{
+    uint32_t now = weighted_sem_epoch_(s->word);
+    uint32_t age = epoch == WEIGHTED_SEM_NO_EPOCH_ ? 0 : (now - epoch) % WEIGHTED_SEM_EPOCHS_;
+    if (w->closed_epochs == 0 || (age == 0 && weighted_sem_jobs_(s->word) > w->left_in_all)) {
+        return;
+    }
+    for (age = age == 0 ? 1 : age; age <= w->closed_epochs; age++) {
+        uint32_t *left = &w->left[(now - age) % WEIGHTED_SEM_EPOCHS_];
+        if (*left != 0) {
+            --*left;
+            w->left_in_all--;
+            break;
+        }
+    }
+}
+
+/* Lets go the drains whose jobs have ended. One that came when 15 epochs were closed waits in the
+ * list of the present one, until that can be closed too. */
+static inline void weighted_sem_end_drains_(weighted_sem *w, weighted_sem_section_ *s)
+{
+    for (;;) {
+        uint32_t now = weighted_sem_epoch_(s->word);
+        uint32_t oldest = (now - w->closed_epochs) % WEIGHTED_SEM_EPOCHS_;
+        if (w->closed_epochs != 0 && w->left[oldest] == 0) {
+            weighted_sem_end_all_(s, &w->drains[oldest], 0);
+            w->closed_epochs--;
+        } else if (w->drains[now].first != NULL && w->closed_epochs < WEIGHTED_SEM_EPOCHS_ - 1) {
+            weighted_sem_close_epoch_(w, s);
+        } else {
+            break;
+        }
+    }
+}
+
+/* ---- Admission ------------------------------------------------------------------------------ */
+
+/* What goes with taking a sleeper off the queue. */
+static inline void weighted_sem_left_queue_(weighted_sem *w, const weighted_sem_sleeper_ *sleeper)
+{
+    plim_store_relaxed_(&w->waiting, plim_load_relaxed_(&w->waiting) - 1);
+    w->favoured = w->favoured == sleeper ? NULL : w->favoured;
+}
+
+/* Takes the weight for the sleeper's task. */
+static inline void weighted_sem_let_in_(weighted_sem *w, weighted_sem_section_ *s,
+                                        weighted_sem_sleeper_ *sleeper)
+{
+    s->word = weighted_sem_taken_(s->word, sleeper->weight);
+    sleeper->task.weight = sleeper->weight;
+    sleeper->task.epoch = weighted_sem_epoch_(s->word);
+    if (sleeper->counts) {
+        sleeper->task.sequence = plim_add_relaxed_(&w->started, 1) + 1;
+    }
+}
+
+/* Lets in whoever may. Called in every section that may have changed who does: the one place where
+ * the order of the queue is decided. One pass is enough, since each that is let in leaves less. */
+PLIM_SLOW_ void weighted_sem_admit_(weighted_sem *w, weighted_sem_section_ *s)
+{
+    weighted_sem_sleeper_ *head = NULL; /* the first that has to stay */
+    uint32_t behind = 0;                /* how many places behind it we are */
+    for (weighted_sem_sleeper_ *next, *at = w->queue.first; at != NULL; at = next) {
+        next = at->next;
+        if (head != NULL && ++behind > w->window) {
+            break;
+        }
+        if (weighted_sem_fits_(s->word, at->weight) && (head == NULL || at->weight <= w->credit) &&
+            weighted_sem_end_(s, &w->queue, at, 0)) {
+            w->credit -= head == NULL ? 0 : at->weight;
+            weighted_sem_left_queue_(w, at);
+            weighted_sem_let_in_(w, s, at);
+        } else if (head == NULL && plim_load_relaxed_(&at->state) == WEIGHTED_SEM_WAITING_) {
+            head = at;
+            if (w->favoured != head) {
+                w->favoured = head;
+                w->credit = w->budget * plim_load_relaxed_(&w->total);
+            }
+        }
+    }
+}
+
+/* Gives weight back, and all that follows from it. */
+static inline void weighted_sem_put_(weighted_sem *w, weighted_sem_section_ *s, uint64_t weight,
+                                     uint32_t epoch)
+{
+    weighted_sem_charge_(w, s, epoch);
+    s->word = weighted_sem_given_(s->word, weight);
+    weighted_sem_end_drains_(w, s);
+    weighted_sem_admit_(w, s);
+}
+
+/* The weight that the calling thread's background job holds; several, if an executor runs one
+ * inside another. */
+PLIM_SLOW_ uint64_t weighted_sem_holds_(weighted_sem *w)
+{
+    uint64_t self = plim_thread_id_(), sum = 0;
+    weighted_sem_worker_ *at = w->bucket[self / 64 % WEIGHTED_SEM_BUCKETS_];
+    for (; at != NULL; at = at->next_runner) {
+        sum += at->runner == self ? at->task.weight : 0;
+    }
+    return sum;
+}
+
+/* Could the caller never be let in before the background job ends that it is part of? Likewise for
+ * those before it in the queue: each has to fit beside what is held by the background jobs that
+ * wait at its place or behind, for these hold it until they have been let in themselves. */
+PLIM_SLOW_ bool weighted_sem_waits_for_itself_(weighted_sem *w, const weighted_sem_sleeper_ *self)
+{
+    uint64_t total = plim_load_relaxed_(&w->total), held = self->holds;
+    if (held == 0) {
+        return false;
+    }
+    if (held >= total || self->weight > total - held) {
+        return true;
+    }
+    for (weighted_sem_sleeper_ *at = w->queue.last; at != NULL; at = at->prev) {
+        if (at != self) {
+            held += at->holds;
+            if (held >= total || at->weight > total - held) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Why the sleeper may not even wait: 0, ESHUTDOWN, ERANGE. */
+static inline int weighted_sem_refusal_(weighted_sem *w, const weighted_sem_section_ *s,
+                                        const weighted_sem_sleeper_ *sleeper)
+{
+    return (s->word & WEIGHTED_SEM_CLOSED_) != 0             ? ESHUTDOWN
+           : sleeper->weight > plim_load_relaxed_(&w->total) ? ERANGE
+                                                             : 0;
+}
+
+static inline void weighted_sem_leave_queue_(weighted_sem *w, weighted_sem_sleeper_ *sleeper)
+{
+    weighted_sem_unlink_(&w->queue, sleeper);
+    weighted_sem_left_queue_(w, sleeper);
+}
+
+/* ---- Background jobs ------------------------------------------------------------------------ */
+
+/*
+ * Tasks that were let in go through a ring to whichever worker is awake first. To every task in
+ * the ring belongs a worker that is searching (awake without a task, or being woken), so none
+ * waits for another task to end:
+ *
+ *   B1   ready <= searching      ready <= ready_capacity, which is at least `threads`
+ *
+ * A start that would break it wakes a parked worker, which counts as searching from then on; if
+ * there is none, all workers have tasks, and it creates a thread, for that very task. A searching
+ * worker takes a task (both go down by 1) or parks, but only if there is none. A worker that ends a
+ * task takes the next without having searched. So in a busy stretch nobody sleeps or is woken.
+ *
+ * A start that had to wait is let in by somebody else. If that is a worker that has just ended a
+ * task, it runs the new one itself and there is nothing to hand over.
+ */
+static inline weighted_sem_worker_ **weighted_sem_bucket_(weighted_sem *w, uint64_t runner)
+{
+    return &w->bucket[runner / 64 % WEIGHTED_SEM_BUCKETS_];
+}
+
+/* From now on the calling thread runs the worker's task. */
+static inline void weighted_sem_run_begins_(weighted_sem *w, weighted_sem_worker_ *worker)
+{
+    worker->runner = plim_thread_id_();
+    weighted_sem_worker_ **bucket = weighted_sem_bucket_(w, worker->runner);
+    worker->next_runner = *bucket;
+    *bucket = worker;
+}
+
+static inline void weighted_sem_store_error_(weighted_sem *w, int code,
+                                             const weighted_sem_task_ *task)
+{
+    uint64_t stored = plim_load_relaxed_(&w->errors);
+    plim_add_relaxed_(&w->failed, 1);
+    if (stored == w->error_capacity) {
+        plim_store_relaxed_(&w->dropped, plim_load_relaxed_(&w->dropped) + 1);
+        return;
+    }
+    weighted_sem_error error = {code, task->arg, task->weight, task->sequence};
+    w->error_ring[(w->error_first + (size_t)stored) % w->error_capacity] = error;
+    plim_store_relaxed_(&w->errors, stored + 1);
+}
+
+/* The task has ended. Counters and the error come first: a drain that this lets go on sees them. */
+static inline void weighted_sem_task_ends_(weighted_sem *w, weighted_sem_section_ *s,
+                                           const weighted_sem_task_ *task, int result)
+{
+    plim_add_relaxed_(&w->completed, 1);
+    if (result != 0) {
+        weighted_sem_store_error_(w, result, task);
+    }
+    weighted_sem_put_(w, s, task->weight, task->epoch);
+}
+
+static inline void weighted_sem_run_ends_(weighted_sem *w, weighted_sem_section_ *s,
+                                          weighted_sem_worker_ *worker, int result)
+{
+    weighted_sem_worker_ **at = weighted_sem_bucket_(w, worker->runner);
+    while (*at != worker) {
+        at = &(*at)->next_runner;
+    }
+    *at = worker->next_runner;
+    worker->runner = 0;
+    weighted_sem_task_ends_(w, s, &worker->task, result);
+}
+
+/* A task that was let in and could not be started after all. */
+PLIM_SLOW_ void weighted_sem_undo_(weighted_sem *w, const weighted_sem_task_ *task,
+                                   weighted_sem_section_ *s)
+{
+    w->refused++;
+    weighted_sem_put_(w, s, task->weight, task->epoch);
+}
+
+/* Gives a task to the workers that there are; false if none is free for it. */
+static inline bool weighted_sem_hand_over_(weighted_sem *w, weighted_sem_section_ *s,
+                                           const weighted_sem_task_ *task)
+{
+    uint64_t ready = plim_load_relaxed_(&w->ready);
+    while (ready == w->searching) {
+        if (w->parked.first == NULL) {
+            return false;
+        }
+        if (!weighted_sem_end_(s, &w->parked, w->parked.first, 0)) {
+            return false; /* it is leaving, idle for too long; those behind it are idle for longer */
+        }
+        w->searching++;
+    }
+    w->ready_ring[(w->ready_first + (size_t)ready) % w->ready_capacity] = *task;
+    plim_store_relaxed_(&w->ready, ready + 1);
+    return true;
+}
+
+/* Takes the next task, if there is one. */
+static inline bool weighted_sem_pick_(weighted_sem *w, weighted_sem_worker_ *self)
+{
+    uint64_t ready = plim_load_relaxed_(&w->ready);
+    if (ready == 0) {
+        return false;
+    }
+    self->task = w->ready_ring[w->ready_first];
+    w->ready_first = (w->ready_first + 1) % w->ready_capacity;
+    plim_store_relaxed_(&w->ready, ready - 1);
+    weighted_sem_run_begins_(w, self);
+    return true;
+}
+
+/* Takes the task of a start that this very section has let in. */
+static inline bool weighted_sem_pick_woken_(weighted_sem *w, weighted_sem_section_ *s,
+                                            weighted_sem_worker_ *self)
+{
+    for (weighted_sem_sleeper_ *at = s->woken.first; at != NULL; at = at->next) {
+        if (at->task.fn != NULL && at->answer == 0) {
+            at->handed = true;
+            self->task = at->task;
+            weighted_sem_run_begins_(w, self);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The thread is about to end. Its creator may not have got hold of it yet; then it waits. */
+PLIM_SLOW_ void weighted_sem_retire_(weighted_sem *w, weighted_sem_section_ *s,
+                                     weighted_sem_worker_ *self)
+{
+    while (!self->joinable) {
+        weighted_sem_unlock_(w, s);
+        plim_nap_(plim_now_() + PLIM_US(50));
+        *s = weighted_sem_lock_(w);
+    }
+    w->threads--;
+    self->next_vacant = w->vacant;
+    w->vacant = self;
+}
+
+/* Looks for a task without the lock, before going to sleep. Those who look give their CPU away
+ * between looks: a task that a start has just given to them is then done by whichever of them runs,
+ * while the others count as searching and so spare the starts to wake anybody. */
+static inline void weighted_sem_look_(weighted_sem *w)
+{
+    for (int i = 0; i < PLIM_SPIN && plim_load_relaxed_(&w->ready) == 0; i++) {
+        if (i < PLIM_SPIN_UNASKED_) {
+            plim_pause_();
+        } else {
+            plim_thread_yield_();
+        }
+    }
+}
+
+/* After a task has ended with that result: gets the next, or says that the thread should end. */
+PLIM_SLOW_ bool weighted_sem_next_task_(weighted_sem_worker_ *self, int result)
+{
+    weighted_sem *w = self->sem;
+    weighted_sem_section_ s = weighted_sem_lock_(w);
+    weighted_sem_run_ends_(w, &s, self, result);
+    bool found = weighted_sem_pick_(w, self) || weighted_sem_pick_woken_(w, &s, self);
+    w->searching += !found;
+    bool look = w->searching <= WEIGHTED_SEM_SEARCHERS_;
+    weighted_sem_unlock_(w, &s);
+    while (!found) { /* counted as searching */
+        weighted_sem_sleeper_ idle;
+        if (look) {
+            weighted_sem_look_(w);
+        }
+        look = true;
+        weighted_sem_sleeper_init_(&idle);
+        s = weighted_sem_lock_(w);
+        w->searching--;
+        found = weighted_sem_pick_(w, self);
+        if (!found && w->quit) {
+            weighted_sem_retire_(w, &s, self);
+            weighted_sem_unlock_(w, &s);
+            return false;
+        }
+        if (!found) {
+            weighted_sem_prepend_(&w->parked, &idle);
+        }
+        weighted_sem_unlock_(w, &s);
+        if (!found && weighted_sem_sleep_(&idle, WEIGHTED_SEM_IDLE_NS, false) == ETIMEDOUT) {
+            s = weighted_sem_lock_(w);
+            weighted_sem_unlink_(&w->parked, &idle);
+            weighted_sem_retire_(w, &s, self);
+            weighted_sem_unlock_(w, &s);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A task has ended its thread. */
+PLIM_SLOW_ void weighted_sem_thread_ended_(void *arg)
+{
+    weighted_sem_worker_ *self = (weighted_sem_worker_ *)arg;
+    weighted_sem *w = self->sem;
+    weighted_sem_section_ s = weighted_sem_lock_(w);
+    weighted_sem_retire_(w, &s, self);
+    weighted_sem_run_ends_(w, &s, self, ECANCELED);
+    weighted_sem_unlock_(w, &s);
+}
+
+PLIM_SLOW_ void weighted_sem_work_(weighted_sem_worker_ *self)
+{
+    int result;
+    do {
+        result = self->task.fn(self->task.arg);
+    } while (weighted_sem_next_task_(self, result));
+}
+
+PLIM_SLOW_ plim_thread_result weighted_sem_thread_(void *arg)
+{
+    weighted_sem_worker_ *self = (weighted_sem_worker_ *)arg;
+    plim_worker_begins_(self->sem->name);
+    weighted_sem_section_ s = weighted_sem_lock_(self->sem);
+    weighted_sem_run_begins_(self->sem, self);
+    weighted_sem_unlock_(self->sem, &s);
+    PLIM_ON_THREAD_EXIT_(weighted_sem_thread_ended_, self);
+    weighted_sem_work_(self);
+    PLIM_ON_THREAD_EXIT_END_
+    return 0;
+}
+
+/* What an executor is given to run. */
+PLIM_SLOW_ void weighted_sem_executed_task_ends_(weighted_sem_worker_ *self, int result)
+{
+    weighted_sem *w = self->sem;
+    weighted_sem_section_ s = weighted_sem_lock_(w);
+    weighted_sem_run_ends_(w, &s, self, result);
+    self->next_vacant = w->vacant;
+    w->vacant = self;
+    weighted_sem_unlock_(w, &s);
+}
+
+PLIM_SLOW_ void weighted_sem_executor_thread_ended_(void *arg)
+{
+    weighted_sem_executed_task_ends_((weighted_sem_worker_ *)arg, ECANCELED);
+}
+
+PLIM_SLOW_ void weighted_sem_execute_(void *arg)
+{
+    weighted_sem_worker_ *self = (weighted_sem_worker_ *)arg;
+    weighted_sem *w = self->sem;
+    int result;
+    weighted_sem_section_ s = weighted_sem_lock_(w);
+    weighted_sem_run_begins_(w, self);
+    weighted_sem_unlock_(w, &s);
+    PLIM_ON_THREAD_EXIT_(weighted_sem_executor_thread_ended_, self);
+    result = self->task.fn(self->task.arg);
+    PLIM_ON_THREAD_EXIT_END_
+    weighted_sem_executed_task_ends_(self, result);
+}
+
+/* A worker without thread and task, or NULL if memory is needed for one. */
+static inline weighted_sem_worker_ *weighted_sem_vacancy_(weighted_sem *w)
+{
+    weighted_sem_worker_ *worker = w->vacant;
+    if (worker != NULL) {
+        w->vacant = worker->next_vacant;
+    } else if (w->block_used < w->block_size) {
+        worker = &w->block[w->block_used++];
+        worker->joinable = worker->allocated = false;
+        worker->next = w->workers;
+        w->workers = worker;
+    }
+    return worker;
+}
+
+/* Makes the ring of tasks large enough for all threads; false if there is no memory. */
+PLIM_SLOW_ bool weighted_sem_grow_ring_(weighted_sem *w, weighted_sem_section_ *s)
+{
+    while (w->threads > w->ready_capacity) {
+        size_t size = 2 * (size_t)w->threads;
+        weighted_sem_unlock_(w, s); /* somebody else's allocator may take its time */
+        weighted_sem_task_ *ring = (weighted_sem_task_ *)PLIM_MALLOC(size * sizeof *ring);
+        *s = weighted_sem_lock_(w);
+        if (ring == NULL) {
+            return false;
+        }
+        weighted_sem_task_ *old = ring;
+        if (size > w->ready_capacity) { /* or another thread has been here */
+            for (size_t i = 0; i < w->ready_capacity; i++) {
+                ring[i] = w->ready_ring[(w->ready_first + i) % w->ready_capacity];
+            }
+            old = w->ready_ring;
+            w->ready_ring = ring;
+            w->ready_capacity = size;
+            w->ready_first = 0;
+        }
+        PLIM_FREE(old);
+    }
+    return true;
+}
+
+/* Gets a worker for a task that was let in and found none: 0, EAGAIN, ENOMEM. */
+PLIM_SLOW_ int weighted_sem_hire_(weighted_sem *w, const weighted_sem_task_ *task)
+{
+    const bool own = w->executor.execute == NULL;
+    weighted_sem_section_ s = weighted_sem_lock_(w);
+    if (own && weighted_sem_hand_over_(w, &s, task)) {
+        weighted_sem_unlock_(w, &s); /* there is one by now */
+        return 0;
+    }
+    w->hiring++; /* from here on destroy waits for us */
+    w->threads += own;
+    bool room = !own || weighted_sem_grow_ring_(w, &s);
+    weighted_sem_worker_ *worker = room ? weighted_sem_vacancy_(w) : NULL;
+    weighted_sem_unlock_(w, &s);
+    if (room && worker == NULL) {
+        worker = (weighted_sem_worker_ *)PLIM_MALLOC(sizeof *worker);
+        if (worker != NULL) {
+            worker->joinable = false;
+            worker->allocated = true;
+            s = weighted_sem_lock_(w);
+            worker->next = w->workers;
+            w->workers = worker;
+            weighted_sem_unlock_(w, &s);
+        }
+    }
+    int error = worker == NULL ? ENOMEM : 0;
+    if (error == 0) {
+        if (worker->joinable) {
+            plim_thread_join_(worker->thread); /* it was the last thing that thread did */
+            worker->joinable = false;
+        }
+        worker->sem = w;
+        worker->task = *task;
+        worker->runner = 0;
+        error = own ? plim_worker_create_(&worker->thread, weighted_sem_thread_, worker)
+                    : w->executor.execute(w->executor.ctx, weighted_sem_execute_, worker);
+        error = error != 0 && error != ENOMEM ? EAGAIN : error;
+    }
+    s = weighted_sem_lock_(w);
+    w->hiring--;
+    if (error == 0) {
+        if (own) {
+            worker->joinable = true;
+        }
+    } else {
+        if (worker != NULL) {
+            worker->next_vacant = w->vacant;
+            w->vacant = worker;
+        }
+        w->threads -= own;
+        weighted_sem_undo_(w, task, &s);
+    }
+    weighted_sem_unlock_(w, &s);
+    return error;
+}
+
+/* ---- Getting in and out --------------------------------------------------------------------- */
+
+/* The fast way in, if it is open; *word is what it saw, and the epoch. */
+static inline bool weighted_sem_take_(weighted_sem *w, uint64_t weight, uint64_t *word)
+{
+    const uint64_t not_now = WEIGHTED_SEM_HELD_ | WEIGHTED_SEM_WATCHED_ | WEIGHTED_SEM_CLOSED_;
+    *word = plim_load_relaxed_(&w->word);
+    while (PLIM_LIKELY_((*word & not_now) == 0 && weighted_sem_fits_(*word, weight))) {
+        if (PLIM_LIKELY_(plim_cas_acquire_(&w->word, word, weighted_sem_taken_(*word, weight)))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The fast way out, if it is open. */
+static inline bool weighted_sem_give_(weighted_sem *w, uint64_t weight)
+{
+    uint64_t word = plim_load_relaxed_(&w->word);
+    while (PLIM_LIKELY_((word & (WEIGHTED_SEM_HELD_ | WEIGHTED_SEM_WATCHED_)) == 0)) {
+        if (PLIM_LIKELY_(plim_cas_release_(&w->word, &word, weighted_sem_given_(word, weight)))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The lock is held for a moment only: so look for a moment, whether the fast way opens again. */
+static inline void weighted_sem_look_away_(weighted_sem *w)
+{
+    const uint64_t held = WEIGHTED_SEM_HELD_ | WEIGHTED_SEM_WATCHED_;
+    for (int i = 0; i < PLIM_SPIN_UNASKED_; i++) {
+        if ((plim_load_relaxed_(&w->word) & held) != WEIGHTED_SEM_HELD_) {
+            break;
+        }
+        plim_pause_();
+    }
+}
+
+/* Gets the sleeper's weight, and runs its task if it has one: 0, or why not. */
+PLIM_SLOW_ int weighted_sem_enter_(weighted_sem *w, weighted_sem_sleeper_ *self, int64_t timeout_ns)
+{
+    bool alone = w->executor.execute == NULL; /* a task can be handed over under the lock */
+    weighted_sem_section_ s = weighted_sem_lock_(w);
+    int error = weighted_sem_refusal_(w, &s, self);
+    if (error != 0) {
+        weighted_sem_unlock_(w, &s);
+        return error;
+    }
+    if (w->queue.first == NULL && weighted_sem_fits_(s.word, self->weight)) {
+        weighted_sem_let_in_(w, &s, self);
+        self->handed =
+            alone && self->task.fn != NULL && weighted_sem_hand_over_(w, &s, &self->task);
+        weighted_sem_unlock_(w, &s);
+        return 0;
+    }
+    weighted_sem_append_(&w->queue, self);
+    plim_store_relaxed_(&w->waiting, plim_load_relaxed_(&w->waiting) + 1);
+    weighted_sem_admit_(w, &s); /* the bypass may be for us */
+    if (plim_load_relaxed_(&self->state) == WEIGHTED_SEM_WAITING_) {
+        self->holds = timeout_ns > 0 ? weighted_sem_holds_(w) : 0;
+        error = timeout_ns <= 0 ? ETIMEDOUT : weighted_sem_waits_for_itself_(w, self) ? EDEADLK : 0;
+        if (error != 0) {
+            weighted_sem_leave_queue_(w, self);
+        }
+    }
+    weighted_sem_unlock_(w, &s);
+    if (error != 0) {
+        return error;
+    }
+    error = weighted_sem_sleep_(self, timeout_ns, true);
+    if (error == ETIMEDOUT) {
+        s = weighted_sem_lock_(w);
+        weighted_sem_leave_queue_(w, self);
+        weighted_sem_admit_(w, &s); /* those behind us may fit */
+        weighted_sem_unlock_(w, &s);
+    }
+    return error;
+}
+
+/* The slow way in for those without a task to hand over; *task tells them their epoch. */
+PLIM_SLOW_ int weighted_sem_enter_slow_(weighted_sem *w, uint64_t weight, bool counts,
+                                        int64_t timeout_ns, weighted_sem_task_ *task)
+{
+    uint64_t word;
+    weighted_sem_sleeper_ self;
+    if (weight == 0) {
+        return EINVAL;
+    }
+    weighted_sem_look_away_(w);
+    if (weighted_sem_take_(w, weight, &word)) {
+        task->epoch = weighted_sem_epoch_(word);
+        task->sequence = counts ? plim_add_relaxed_(&w->started, 1) + 1 : 0;
+        return 0;
+    }
+    weighted_sem_sleeper_init_(&self);
+    self.weight = weight;
+    self.counts = counts;
+    int error = weighted_sem_enter_(w, &self, timeout_ns);
+    task->epoch = self.task.epoch;
+    task->sequence = self.task.sequence;
+    return error;
+}
+
+/* Gets weight for a job that the caller runs or ends: 0, or why not. */
+static inline int weighted_sem_enter_job_(weighted_sem *w, uint64_t weight, int64_t timeout_ns,
+                                          weighted_sem_task_ *task)
+{
+    uint64_t word;
+    if (PLIM_LIKELY_(weighted_sem_take_(w, weight, &word))) {
+        task->epoch = weighted_sem_epoch_(word);
+        task->sequence = plim_add_relaxed_(&w->started, 1) + 1;
+        return 0;
+    }
+    return weighted_sem_enter_slow_(w, weight, true, timeout_ns, task);
+}
+
+PLIM_SLOW_ void weighted_sem_leave_slow_(weighted_sem *w, uint64_t weight, uint32_t epoch)
+{
+    weighted_sem_look_away_(w);
+    if (weighted_sem_give_(w, weight)) {
+        return;
+    }
+    weighted_sem_section_ s = weighted_sem_lock_(w);
+    weighted_sem_put_(w, &s, weight, epoch);
+    weighted_sem_unlock_(w, &s);
+}
+
+/* Gives back the weight of a job. */
+static inline void weighted_sem_leave_(weighted_sem *w, uint64_t weight, uint32_t epoch)
+{
+    if (PLIM_LIKELY_(weighted_sem_give_(w, weight))) {
+        return;
+    }
+    weighted_sem_leave_slow_(w, weight, epoch);
+}
+
+/* ETIMEDOUT is what a timed form answers where a try answers EAGAIN. */
+static inline int weighted_sem_tried_(int error)
+{
+    return error == ETIMEDOUT ? EAGAIN : error;
+}
+
+/* ---- The API -------------------------------------------------------------------------------- */
+
+static inline int weighted_sem_init(weighted_sem *w, const weighted_sem_options *options)
+{
+    if (w == NULL || options == NULL || options->total == 0 || options->total > WEIGHTED_SEM_MAX ||
+        (options->executor != NULL && options->executor->execute == NULL)) {
+        return EINVAL;
+    }
+    const weighted_sem_list_ nobody = {NULL, NULL};
+    size_t jobs = options->expected_jobs != 0 ? options->expected_jobs : 16;
+    size_t errors = options->error_capacity == (uint32_t)PLIM_NONE ? 0
+                    : options->error_capacity != 0                 ? options->error_capacity
+                                                                   : 1024;
+    jobs = options->total < jobs ? (size_t)options->total : jobs;
+    if (jobs > SIZE_MAX / sizeof *w->block || errors > SIZE_MAX / sizeof *w->error_ring) {
+        return ENOMEM;
+    }
+    w->error_ring =
+        errors == 0 ? NULL : (weighted_sem_error *)PLIM_MALLOC(errors * sizeof *w->error_ring);
+    w->block = (weighted_sem_worker_ *)PLIM_MALLOC(jobs * sizeof *w->block);
+    w->ready_ring = (weighted_sem_task_ *)PLIM_MALLOC(jobs * sizeof *w->ready_ring);
+    if ((errors != 0 && w->error_ring == NULL) || w->block == NULL || w->ready_ring == NULL) {
+        PLIM_FREE(w->error_ring);
+        PLIM_FREE(w->block);
+        PLIM_FREE(w->ready_ring);
+        return ENOMEM;
+    }
+    plim_store_relaxed_(&w->word, options->total * WEIGHTED_SEM_UNIT_);
+    plim_store_relaxed_(&w->total, options->total);
+    plim_store_relaxed_(&w->started, 0);
+    plim_store_relaxed_(&w->completed, 0);
+    plim_store_relaxed_(&w->failed, 0);
+    plim_init_(&w->lock, 1);
+    plim_store_relaxed_(&w->waiting, 0);
+    plim_store_relaxed_(&w->errors, 0);
+    plim_store_relaxed_(&w->dropped, 0);
+    plim_store_relaxed_(&w->ready, 0);
+    w->queue = w->quiet = w->parked = nobody;
+    w->window = options->bypass_budget != 0 ? options->bypass_window : 0;
+    w->budget = options->bypass_budget;
+    w->credit = 0;
+    w->favoured = NULL;
+    w->closed_epochs = w->left_in_all = 0;
+    for (int i = 0; i < WEIGHTED_SEM_EPOCHS_; i++) {
+        w->left[i] = 0;
+        w->drains[i] = nobody;
+    }
+    w->error_capacity = errors;
+    w->error_first = 0;
+    w->ready_capacity = jobs;
+    w->ready_first = 0;
+    w->threads = w->searching = w->hiring = 0;
+    w->quit = false;
+    w->workers = w->vacant = NULL;
+    w->block_size = jobs;
+    w->block_used = 0;
+    for (int i = 0; i < WEIGHTED_SEM_BUCKETS_; i++) {
+        w->bucket[i] = NULL;
+    }
+    w->refused = 0;
+    w->executor.execute = NULL;
+    w->executor.ctx = NULL;
+    if (options->executor != NULL) {
+        w->executor = *options->executor;
+    }
+    const char *name = options->name != NULL ? options->name : "weighted_sem";
+    size_t length = 0;
+    while (length < sizeof w->name - 1 && name[length] != '\0') {
+        w->name[length] = name[length];
+        length++;
+    }
+    w->name[length] = '\0';
+    return 0;
+}
+
+static inline int weighted_sem_close(weighted_sem *w)
+{
+    weighted_sem_section_ s = weighted_sem_lock_(w);
+    s.word |= WEIGHTED_SEM_CLOSED_;
+    for (weighted_sem_sleeper_ *next, *at = w->queue.first; at != NULL; at = next) {
+        next = at->next;
+        if (weighted_sem_end_(&s, &w->queue, at, ESHUTDOWN)) {
+            weighted_sem_left_queue_(w, at);
+        }
+    }
+    weighted_sem_unlock_(w, &s);
+    return 0;
+}
+
+PLIM_SLOW_ bool weighted_sem_inside_(weighted_sem *w)
+{
+    weighted_sem_section_ s = weighted_sem_lock_(w);
+    bool inside = weighted_sem_holds_(w) != 0;
+    weighted_sem_unlock_(w, &s);
+    return inside;
+}
+
+PLIM_SLOW_ void weighted_sem_end_threads_(weighted_sem *w)
+{
+    weighted_sem_section_ s = weighted_sem_lock_(w);
+    w->quit = true;
+    for (weighted_sem_sleeper_ *next, *at = w->parked.first; at != NULL; at = next) {
+        next = at->next;
+        w->searching += weighted_sem_end_(&s, &w->parked, at, 0);
+    }
+    weighted_sem_unlock_(w, &s);
+    for (weighted_sem_worker_ *next, *at = w->workers; at != NULL; at = next) {
+        next = at->next;
+        if (at->joinable) {
+            plim_thread_join_(at->thread);
+        }
+        if (at->allocated) {
+            PLIM_FREE(at);
+        }
+    }
+}
+
+static inline int weighted_sem_destroy(weighted_sem *w)
+{
+    if (weighted_sem_inside_(w)) {
+        return EDEADLK;
+    }
+    weighted_sem_close(w);
+    weighted_sem_drain_all(w, PLIM_FOREVER);
+    weighted_sem_end_threads_(w);
+    PLIM_FREE(w->error_ring);
+    PLIM_FREE(w->block);
+    PLIM_FREE(w->ready_ring);
+    return 0;
+}
+
+static inline int weighted_sem_start_for(weighted_sem *w, uint64_t weight, int (*fn)(void *),
+                                         void *arg, int64_t timeout_ns)
+{
+    weighted_sem_sleeper_ self;
+    if (weight == 0 || fn == NULL) {
+        return EINVAL;
+    }
+    weighted_sem_sleeper_init_(&self);
+    self.weight = weight;
+    self.counts = true;
+    self.task.fn = fn;
+    self.task.arg = arg;
+    int error = weighted_sem_enter_(w, &self, timeout_ns);
+    return error != 0 || self.handed ? error : weighted_sem_hire_(w, &self.task);
+}
+
+static inline int weighted_sem_start(weighted_sem *w, uint64_t weight, int (*fn)(void *), void *arg)
+{
+    return weighted_sem_start_for(w, weight, fn, arg, PLIM_FOREVER);
+}
+
+static inline int weighted_sem_try_start(weighted_sem *w, uint64_t weight, int (*fn)(void *),
+                                         void *arg)
+{
+    return weighted_sem_tried_(weighted_sem_start_for(w, weight, fn, arg, 0));
+}
+
+static inline int weighted_sem_complete_for(weighted_sem *w, uint64_t weight, int (*fn)(void *),
+                                            void *arg, int *result, int64_t timeout_ns)
+{
+    weighted_sem_task_ task;
+    if (fn == NULL) {
+        return EINVAL;
+    }
+    int error = weighted_sem_enter_job_(w, weight, timeout_ns, &task);
+    if (error != 0) {
+        return error;
+    }
+    int answer = fn(arg);
+    plim_add_relaxed_(&w->completed, 1);
+    if (answer != 0) {
+        plim_add_relaxed_(&w->failed, 1);
+    }
+    weighted_sem_leave_(w, weight, task.epoch);
+    if (result != NULL) {
+        *result = answer;
+    }
+    return 0;
+}
+
+static inline int weighted_sem_complete(weighted_sem *w, uint64_t weight, int (*fn)(void *),
+                                        void *arg, int *result)
+{
+    return weighted_sem_complete_for(w, weight, fn, arg, result, PLIM_FOREVER);
+}
+
+static inline int weighted_sem_try_complete(weighted_sem *w, uint64_t weight, int (*fn)(void *),
+                                            void *arg, int *result)
+{
+    return weighted_sem_tried_(weighted_sem_complete_for(w, weight, fn, arg, result, 0));
+}
+
+static inline int weighted_sem_begin_for(weighted_sem *w, uint64_t weight, weighted_sem_job *job,
+                                         int64_t timeout_ns)
+{
+    weighted_sem_task_ task;
+    if (job == NULL) {
+        return EINVAL;
+    }
+    int error = weighted_sem_enter_job_(w, weight, timeout_ns, &task);
+    if (error == 0) {
+        job->arg = NULL;
+        job->sem_ = w;
+        job->weight_ = weight;
+        job->sequence_ = task.sequence;
+        job->epoch_ = task.epoch;
+    }
+    return error;
+}
+
+static inline int weighted_sem_begin(weighted_sem *w, uint64_t weight, weighted_sem_job *job)
+{
+    return weighted_sem_begin_for(w, weight, job, PLIM_FOREVER);
+}
+
+static inline int weighted_sem_try_begin(weighted_sem *w, uint64_t weight, weighted_sem_job *job)
+{
+    return weighted_sem_tried_(weighted_sem_begin_for(w, weight, job, 0));
+}
+
+PLIM_SLOW_ void weighted_sem_fail_(weighted_sem *w, const weighted_sem_task_ *task, int error)
+{
+    weighted_sem_section_ s = weighted_sem_lock_(w);
+    weighted_sem_task_ends_(w, &s, task, error);
+    weighted_sem_unlock_(w, &s);
+}
+
+static inline int weighted_sem_finish(weighted_sem_job *job, int error)
+{
+    weighted_sem *w = job->sem_;
+    if (w == NULL) {
+        return EPERM;
+    }
+    job->sem_ = NULL;
+    if (PLIM_LIKELY_(error == 0)) {
+        plim_add_relaxed_(&w->completed, 1);
+        weighted_sem_leave_(w, job->weight_, job->epoch_);
+    } else {
+        weighted_sem_task_ task = {NULL, job->arg, job->weight_, job->sequence_, job->epoch_};
+        weighted_sem_fail_(w, &task, error);
+    }
+    return 0;
+}
+
+static inline int weighted_sem_acquire_for(weighted_sem *w, uint64_t weight, int64_t timeout_ns)
+{
+    uint64_t word;
+    weighted_sem_task_ task;
+    if (PLIM_LIKELY_(weighted_sem_take_(w, weight, &word))) {
+        return 0;
+    }
+    return weighted_sem_enter_slow_(w, weight, false, timeout_ns, &task);
+}
+
+static inline int weighted_sem_acquire(weighted_sem *w, uint64_t weight)
+{
+    return weighted_sem_acquire_for(w, weight, PLIM_FOREVER);
+}
+
+static inline int weighted_sem_try_acquire(weighted_sem *w, uint64_t weight)
+{
+    return weighted_sem_tried_(weighted_sem_acquire_for(w, weight, 0));
+}
+
+/* What the fast way could not do, or would not: the total may change beside it. */
+PLIM_SLOW_ int weighted_sem_release_slow_(weighted_sem *w, uint64_t weight)
+{
+    if (weight == 0) {
+        return EINVAL;
+    }
+    weighted_sem_section_ s = weighted_sem_lock_(w);
+    int error = weighted_sem_is_held_(s.word, plim_load_relaxed_(&w->total), weight) ? 0 : EPERM;
+    if (error == 0) {
+        weighted_sem_put_(w, &s, weight, WEIGHTED_SEM_NO_EPOCH_);
+    }
+    weighted_sem_unlock_(w, &s);
+    return error;
+}
+
+static inline int weighted_sem_release(weighted_sem *w, uint64_t weight)
+{
+    uint64_t word = plim_load_relaxed_(&w->word);
+    while (PLIM_LIKELY_((word & (WEIGHTED_SEM_HELD_ | WEIGHTED_SEM_WATCHED_)) == 0 && weight != 0 &&
+                        weighted_sem_is_held_(word, plim_load_relaxed_(&w->total), weight))) {
+        if (PLIM_LIKELY_(plim_cas_release_(&w->word, &word, weighted_sem_given_(word, weight)))) {
+            return 0;
+        }
+    }
+    return weighted_sem_release_slow_(w, weight);
+}
+
+/* Waits in a list until somebody ends it, or the time is over. */
+PLIM_SLOW_ int weighted_sem_await_(weighted_sem *w, weighted_sem_section_ *s,
+                                   weighted_sem_list_ *list, int64_t timeout_ns)
+{
+    weighted_sem_sleeper_ self;
+    weighted_sem_sleeper_init_(&self);
+    weighted_sem_append_(list, &self);
+    weighted_sem_unlock_(w, s);
+    int error = weighted_sem_sleep_(&self, timeout_ns, true);
+    if (error == ETIMEDOUT) {
+        *s = weighted_sem_lock_(w);
+        weighted_sem_unlink_(list, &self);
+        weighted_sem_unlock_(w, s);
+    }
+    return error;
+}
+
+static inline int weighted_sem_drain(weighted_sem *w, int64_t timeout_ns)
+{
+    weighted_sem_section_ s = weighted_sem_lock_(w);
+    uint32_t jobs = weighted_sem_jobs_(s.word);
+    int error = weighted_sem_holds_(w) != 0    ? EDEADLK
+                : jobs != 0 && timeout_ns <= 0 ? ETIMEDOUT
+                                               : 0;
+    if (error != 0 || jobs == 0) {
+        weighted_sem_unlock_(w, &s);
+        return error;
+    }
+    uint32_t epoch = weighted_sem_epoch_(s.word);
+    if (jobs == w->left_in_all) {
+        epoch = (epoch - 1) % WEIGHTED_SEM_EPOCHS_; /* nothing has started since the last drain */
+    } else if (w->closed_epochs < WEIGHTED_SEM_EPOCHS_ - 1) {
+        weighted_sem_close_epoch_(w, &s);
+    }
+    return weighted_sem_await_(w, &s, &w->drains[epoch], timeout_ns);
+}
+
+static inline int weighted_sem_drain_all(weighted_sem *w, int64_t timeout_ns)
+{
+    weighted_sem_section_ s = weighted_sem_lock_(w);
+    bool quiet = weighted_sem_jobs_(s.word) == 0 && w->queue.first == NULL && w->hiring == 0;
+    int error = weighted_sem_holds_(w) != 0 ? EDEADLK : !quiet && timeout_ns <= 0 ? ETIMEDOUT : 0;
+    if (error != 0 || quiet) {
+        weighted_sem_unlock_(w, &s);
+        return error;
+    }
+    return weighted_sem_await_(w, &s, &w->quiet, timeout_ns);
+}
+
+static inline size_t weighted_sem_extract_errors(weighted_sem *w, weighted_sem_error *out,
+                                                 size_t capacity)
+{
+    weighted_sem_section_ s = weighted_sem_lock_(w);
+    uint64_t stored = plim_load_relaxed_(&w->errors);
+    size_t n = stored < capacity ? (size_t)stored : capacity;
+    for (size_t i = 0; i < n; i++) {
+        out[i] = w->error_ring[w->error_first];
+        w->error_first = (w->error_first + 1) % w->error_capacity;
+    }
+    plim_store_relaxed_(&w->errors, stored - n);
+    weighted_sem_unlock_(w, &s);
+    return n;
+}
+
+static inline int weighted_sem_resize(weighted_sem *w, uint64_t total)
+{
+    if (total == 0 || total > WEIGHTED_SEM_MAX) {
+        return EINVAL;
+    }
+    weighted_sem_section_ s = weighted_sem_lock_(w);
+    s.word += (total - plim_load_relaxed_(&w->total)) * WEIGHTED_SEM_UNIT_;
+    plim_store_relaxed_(&w->total, total);
+    /* Everybody queues up again: whoever may not wait any more is sent away. */
+    weighted_sem_list_ before = w->queue;
+    w->queue.first = w->queue.last = NULL;
+    for (weighted_sem_sleeper_ *next, *at = before.first; at != NULL; at = next) {
+        next = at->next;
+        int error = weighted_sem_refusal_(w, &s, at);
+        error = error == 0 && weighted_sem_waits_for_itself_(w, at) ? EDEADLK : error;
+        if (error != 0 && weighted_sem_decide_(at, WEIGHTED_SEM_ENDED_)) {
+            at->answer = error;
+            weighted_sem_append_(&s.woken, at);
+            weighted_sem_left_queue_(w, at);
+        } else {
+            weighted_sem_append_(&w->queue, at);
+        }
+    }
+    weighted_sem_admit_(w, &s);
+    weighted_sem_unlock_(w, &s);
+    return 0;
+}
+
+static inline uint64_t weighted_sem_total(const weighted_sem *w)
+{
+    return plim_load_relaxed_(&w->total);
+}
+
+static inline uint64_t weighted_sem_available(const weighted_sem *w)
+{
+    int64_t unused = weighted_sem_free_(plim_load_relaxed_(&w->word));
+    return unused > 0 ? (uint64_t)unused : 0;
+}
+
+static inline uint32_t weighted_sem_executing(const weighted_sem *w)
+{
+    return weighted_sem_jobs_(plim_load_relaxed_(&w->word));
+}
+
+static inline uint32_t weighted_sem_waiting(const weighted_sem *w)
+{
+    return (uint32_t)plim_load_relaxed_(&w->waiting);
+}
+
+static inline uint64_t weighted_sem_errors(const weighted_sem *w)
+{
+    return plim_load_relaxed_(&w->errors);
+}
+
+static inline uint64_t weighted_sem_errors_dropped(const weighted_sem *w)
+{
+    return plim_load_relaxed_(&w->dropped);
+}
+
+static inline weighted_sem_stats weighted_sem_snapshot(weighted_sem *w)
+{
+    weighted_sem_stats stats;
+    weighted_sem_section_ s = weighted_sem_lock_(w); /* the word stands still */
+    int64_t unused = weighted_sem_free_(s.word);
+    stats.total = weighted_sem_total(w);
+    stats.available = unused > 0 ? (uint64_t)unused : 0;
+    stats.executing = weighted_sem_jobs_(s.word);
+    stats.waiting = weighted_sem_waiting(w);
+    stats.errors = weighted_sem_errors(w);
+    stats.errors_dropped = weighted_sem_errors_dropped(w);
+    stats.started = plim_load_relaxed_(&w->started) - w->refused;
+    stats.completed = plim_load_relaxed_(&w->completed);
+    stats.failed = plim_load_relaxed_(&w->failed);
+    weighted_sem_unlock_(w, &s);
+    return stats;
+}
+
+#endif /* PLIM_WEIGHTED_SEM_H */
+
+/*
+ * MIT License
+ *
+ * Copyright (c) 2026 The Plimsoll authors
+ *
+ * Permission is hereby granted, free of charge, to any person obtaining a copy of this software
+ * and associated documentation files (the "Software"), to deal in the Software without
+ * restriction, including without limitation the rights to use, copy, modify, merge, publish,
+ * distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the
+ * Software is furnished to do so, subject to the following conditions:
+ *
+ * The above copyright notice and this permission notice shall be included in all copies or
+ * substantial portions of the Software.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING
+ * BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND
+ * NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM,
+ * DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
+ * OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+ */
