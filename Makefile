@@ -24,7 +24,9 @@ endif
 
 # name of a test program, then the file it is made of and its flags
 UNIT_TESTS = test_core test_semaphore test_semaphore_cnd test_semaphore_cnd_pthreads \
-             test_semaphore_nospin test_semaphore_posix test_failures test_failures_cnd
+             test_semaphore_nospin test_semaphore_posix test_failures test_failures_cnd \
+             test_weighted_sem test_weighted_sem_cnd test_weighted_sem_pthreads \
+             test_weighted_sem_nospin
 SOURCE_test_core                     = tests/test_core.c
 SOURCE_test_semaphore                = tests/test_semaphore.c
 SOURCE_test_semaphore_cnd            = tests/test_semaphore.c -DPLIM_PARK_CND
@@ -34,6 +36,10 @@ SOURCE_test_semaphore_nospin         = tests/test_semaphore.c -DPLIM_SPIN=0
 SOURCE_test_semaphore_posix          = tests/test_semaphore_posix.c
 SOURCE_test_failures                 = tests/test_failures.c
 SOURCE_test_failures_cnd             = tests/test_failures.c -DPLIM_PARK_CND
+SOURCE_test_weighted_sem             = tests/test_weighted_sem.c
+SOURCE_test_weighted_sem_cnd         = tests/test_weighted_sem.c -DPLIM_PARK_CND
+SOURCE_test_weighted_sem_pthreads    = tests/test_weighted_sem.c -DPLIM_USE_PTHREADS -D_GNU_SOURCE
+SOURCE_test_weighted_sem_nospin      = tests/test_weighted_sem.c -DPLIM_SPIN=0
 SOURCE_stress_semaphore              = tests/stress_semaphore.c
 SOURCE_stress_semaphore_cnd          = tests/stress_semaphore.c -DPLIM_PARK_CND
 STRESS_TESTS = stress_semaphore stress_semaphore_cnd
