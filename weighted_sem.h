@@ -1639,7 +1639,8 @@ static inline void plim_close_(plim_counter *c)
  *   PLIM_ON_THREAD_EXIT_END_                 if the thread ends (thrd_exit, pthread_exit),
  *                                            handler(arg) is called. Not where there is no POSIX.
  */
-#if defined(PLIM_USE_PTHREADS) || defined(__unix__) || defined(__APPLE__)
+#if (defined(PLIM_USE_PTHREADS) || defined(__unix__) || defined(__APPLE__)) && \
+    !defined(PLIM_PLATFORM)
 #include <pthread.h>
 #define PLIM_ON_THREAD_EXIT_(handler, arg) pthread_cleanup_push(handler, arg)
 #define PLIM_ON_THREAD_EXIT_END_ pthread_cleanup_pop(0);
@@ -1889,6 +1890,7 @@ typedef struct weighted_sem_worker_ {
     struct weighted_sem_worker_ *next, *next_vacant; /* all workers; those without thread and job */
     plim_thread thread;
     bool joinable;  /* `thread` is to be joined before it is overwritten, or at the end */
+    bool retired;   /* the thread was gone before `joinable` could be set */
     bool allocated; /* by itself, not as part of the first block */
 } weighted_sem_worker_;
 
@@ -2386,18 +2388,22 @@ static inline bool weighted_sem_pick_woken_(weighted_sem *w, weighted_sem_sectio
     return false;
 }
 
-/* The thread is about to end. Its creator may not have got hold of it yet; then it waits. */
-PLIM_SLOW_ void weighted_sem_retire_(weighted_sem *w, weighted_sem_section_ *s,
-                                     weighted_sem_worker_ *self)
+static inline void weighted_sem_vacate_(weighted_sem *w, weighted_sem_worker_ *worker)
 {
-    while (!self->joinable) {
-        weighted_sem_unlock_(w, s);
-        plim_nap_(plim_now_() + PLIM_US(50));
-        *s = weighted_sem_lock_(w);
-    }
+    worker->next_vacant = w->vacant;
+    w->vacant = worker;
+}
+
+/* The thread is about to end. If its creator has not got hold of it yet, the creator does the
+ * rest. */
+static inline void weighted_sem_retire_(weighted_sem *w, weighted_sem_worker_ *self)
+{
     w->threads--;
-    self->next_vacant = w->vacant;
-    w->vacant = self;
+    if (self->joinable) {
+        weighted_sem_vacate_(w, self);
+    } else {
+        self->retired = true;
+    }
 }
 
 /* Looks for a task without the lock, before going to sleep. Those who look give their CPU away
@@ -2435,7 +2441,7 @@ PLIM_SLOW_ bool weighted_sem_next_task_(weighted_sem_worker_ *self, int result)
         w->searching--;
         found = weighted_sem_pick_(w, self);
         if (!found && w->quit) {
-            weighted_sem_retire_(w, &s, self);
+            weighted_sem_retire_(w, self);
             weighted_sem_unlock_(w, &s);
             return false;
         }
@@ -2446,7 +2452,7 @@ PLIM_SLOW_ bool weighted_sem_next_task_(weighted_sem_worker_ *self, int result)
         if (!found && weighted_sem_sleep_(&idle, WEIGHTED_SEM_IDLE_NS, false) == ETIMEDOUT) {
             s = weighted_sem_lock_(w);
             weighted_sem_unlink_(&w->parked, &idle);
-            weighted_sem_retire_(w, &s, self);
+            weighted_sem_retire_(w, self);
             weighted_sem_unlock_(w, &s);
             return false;
         }
@@ -2460,7 +2466,7 @@ PLIM_SLOW_ void weighted_sem_thread_ended_(void *arg)
     weighted_sem_worker_ *self = (weighted_sem_worker_ *)arg;
     weighted_sem *w = self->sem;
     weighted_sem_section_ s = weighted_sem_lock_(w);
-    weighted_sem_retire_(w, &s, self);
+    weighted_sem_retire_(w, self);
     weighted_sem_run_ends_(w, &s, self, ECANCELED);
     weighted_sem_unlock_(w, &s);
 }
@@ -2492,8 +2498,7 @@ PLIM_SLOW_ void weighted_sem_executed_task_ends_(weighted_sem_worker_ *self, int
     weighted_sem *w = self->sem;
     weighted_sem_section_ s = weighted_sem_lock_(w);
     weighted_sem_run_ends_(w, &s, self, result);
-    self->next_vacant = w->vacant;
-    w->vacant = self;
+    weighted_sem_vacate_(w, self);
     weighted_sem_unlock_(w, &s);
 }
 
@@ -2591,6 +2596,7 @@ PLIM_SLOW_ int weighted_sem_hire_(weighted_sem *w, const weighted_sem_task_ *tas
         worker->sem = w;
         worker->task = *task;
         worker->runner = 0;
+        worker->retired = false;
         error = own ? plim_worker_create_(&worker->thread, weighted_sem_thread_, worker)
                     : w->executor.execute(w->executor.ctx, weighted_sem_execute_, worker);
         error = error != 0 && error != ENOMEM ? EAGAIN : error;
@@ -2600,11 +2606,13 @@ PLIM_SLOW_ int weighted_sem_hire_(weighted_sem *w, const weighted_sem_task_ *tas
     if (error == 0) {
         if (own) {
             worker->joinable = true;
+            if (worker->retired) {
+                weighted_sem_vacate_(w, worker);
+            }
         }
     } else {
         if (worker != NULL) {
-            worker->next_vacant = w->vacant;
-            w->vacant = worker;
+            weighted_sem_vacate_(w, worker);
         }
         w->threads -= own;
         weighted_sem_undo_(w, task, &s);
@@ -2644,7 +2652,7 @@ static inline bool weighted_sem_give_(weighted_sem *w, uint64_t weight)
 static inline void weighted_sem_look_away_(weighted_sem *w)
 {
     const uint64_t held = WEIGHTED_SEM_HELD_ | WEIGHTED_SEM_WATCHED_;
-    for (int i = 0; i < PLIM_SPIN_UNASKED_; i++) {
+    for (int i = 0; i < PLIM_SPIN_UNASKED_ && i < PLIM_SPIN; i++) {
         if ((plim_load_relaxed_(&w->word) & held) != WEIGHTED_SEM_HELD_) {
             break;
         }

@@ -25,8 +25,6 @@ import java.util.concurrent.atomic.AtomicLong;
 public final class WeightedPeer {
     private static final int WARM = 0, MEASURE = 1, STOP = 2;
     private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
-    private static final com.sun.management.OperatingSystemMXBean PROCESS =
-            (com.sun.management.OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
 
     private static long workRounds;
     private static volatile long sink;
@@ -93,6 +91,15 @@ public final class WeightedPeer {
         return done - from;
     }
 
+    // CPU time of these threads; that of the process would only be told in ticks of 10 ms.
+    private static double cpu(Thread[] threads) {
+        double all = 0;
+        for (Thread t : threads) {
+            all += t == null ? 0 : Math.max(0, THREADS.getThreadCpuTime(t.getId()));
+        }
+        return all;
+    }
+
     private static void sleep(double ms) throws Exception {
         TimeUnit.NANOSECONDS.sleep((long) (ms * 1e6));
     }
@@ -115,11 +122,12 @@ public final class WeightedPeer {
             all[i].start();
         }
         sleep(ms / 5 + 1);
-        long wall = System.nanoTime(), used = PROCESS.getProcessCpuTime();
+        long wall = System.nanoTime();
+        double used = cpu(all);
         phase = MEASURE;
         sleep(ms);
+        double took = System.nanoTime() - wall, usedAll = cpu(all) - used;
         phase = STOP;
-        double took = System.nanoTime() - wall, usedAll = PROCESS.getProcessCpuTime() - used;
         for (Thread t : all) {
             t.join();
         }
@@ -135,16 +143,20 @@ public final class WeightedPeer {
 
     private static String start(boolean fair, int total, double ms) throws Exception {
         Semaphore s = new Semaphore(total, fair);
-        ExecutorService pool = Executors.newFixedThreadPool(2);
+        Thread[] threads = {Thread.currentThread(), null, null};
+        AtomicInteger created = new AtomicInteger();
+        ExecutorService pool = Executors.newFixedThreadPool(
+                2, job -> threads[created.incrementAndGet()] = new Thread(job));
         for (long begin = System.nanoTime(); System.nanoTime() - begin < ms * 1e6 / 5 + 1e6;) {
             someStarts(s, pool);
         }
-        long wall = System.nanoTime(), used = PROCESS.getProcessCpuTime(), jobs = 0;
+        long wall = System.nanoTime(), jobs = 0;
+        double used = cpu(threads);
         while (System.nanoTime() - wall < ms * 1e6) {
             someStarts(s, pool);
             jobs += 64;
         }
-        double took = System.nanoTime() - wall, usedAll = PROCESS.getProcessCpuTime() - used;
+        double took = System.nanoTime() - wall, usedAll = cpu(threads) - used;
         pool.shutdown();
         pool.awaitTermination(60, TimeUnit.SECONDS);
         return took / jobs + " " + usedAll / jobs;

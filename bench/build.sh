@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Builds the benchmark with whatever peers this machine has, and says which.
+# Builds the benchmarks with whatever peers this machine has, and says which.
 #
 #     [CC=cc] [CXX=c++] [CFLAGS=-O2] [CXXFLAGS=...] [BUILD=build] bench/build.sh
 #
@@ -77,6 +77,53 @@ probe_cxx 'LightweightSemaphore' HAVE_LIGHTWEIGHT 'libconcurrentqueue-dev is not
     'int main() { moodycamel::LightweightSemaphore s(1); s.wait(); }'
 rm -f "$out/probe" "$out/probe.c" "$out/probe.cc"
 
+# The peers of weighted_sem.h in other languages are programs of their own, and are there if they
+# can be built. Everything that their tools write goes below $out.
+out_path=$(cd "$out" && pwd)
+weighted=
+
+# foreign LABEL MACRO REASON FUNCTION: that function builds it
+foreign() {
+    if "$4" >"$out/$4.log" 2>&1; then
+        weighted="$weighted -D$2"
+        echo "peer $1: found"
+    else
+        echo "peer $1: skipped, $3 (see $out/$4.log)"
+    fi
+}
+
+build_go() {
+    mkdir -p "$out/go"
+    HOME=$out_path/go GOCACHE=$out_path/go/cache GO111MODULE=off GOPATH=/usr/share/gocode \
+        GOTOOLCHAIN=local go build -o "$out/weighted_peer_go" bench/weighted_peer.go
+}
+
+build_java() {
+    mkdir -p "$out/java"
+    command -v java && javac -d "$out/java" bench/WeightedPeer.java
+}
+
+# Debian's crates are a directory that takes the place of crates.io.
+build_tokio() {
+    mkdir -p "$out/tokio/home" || return 1
+    printf '%s\n' '[source.crates-io]' 'replace-with = "debian"' '[source.debian]' \
+        'directory = "/usr/share/cargo/registry"' >"$out/tokio/home/config.toml"
+    printf '%s\n' '[package]' 'name = "weighted_peer_tokio"' 'version = "0.0.0"' \
+        'edition = "2021"' '[[bin]]' 'name = "weighted_peer_tokio"' \
+        "path = \"$PWD/bench/weighted_peer.rs\"" '[dependencies]' \
+        'tokio = { version = "1", features = ["rt-multi-thread", "sync"] }' '[workspace]' \
+        >"$out/tokio/Cargo.toml"
+    TOKIO_VERSION=$(basename /usr/share/cargo/registry/tokio-[0-9]*) \
+        CARGO_HOME=$out_path/tokio/home CARGO_TARGET_DIR=$out_path/tokio/target \
+        cargo build --release --offline --manifest-path "$out/tokio/Cargo.toml" &&
+        cp "$out/tokio/target/release/weighted_peer_tokio" "$out/"
+}
+
+foreign 'Go semaphore.Weighted' HAVE_GO \
+    'golang-go or golang-golang-x-sync-dev is not installed' build_go
+foreign 'Java Semaphore' HAVE_JAVA 'default-jdk-headless is not installed' build_java
+foreign 'tokio Semaphore' HAVE_TOKIO 'cargo or librust-tokio-dev is not installed' build_tokio
+
 objects="$out/bench_semaphore.o $out/csem_nospin.o"
 flags=$(printf '%s' "$CFLAGS" | sed 's/[\\"]/\\&/g')
 # shellcheck disable=SC2086
@@ -90,5 +137,8 @@ flags=$(printf '%s' "$CFLAGS" | sed 's/[\\"]/\\&/g')
         objects="$objects $out/peers.o"
     fi
     $link ${LDFLAGS:-} $objects -o "$out/bench_semaphore" -pthread $libraries -lm
+    $CC $CFLAGS ${LDFLAGS:-} -std=c11 -D_GNU_SOURCE $warnings $have $weighted \
+        -DBENCH_FLAGS="\"$flags\"" -DBENCH_DIRECTORY="\"$out_path\"" bench/bench_weighted_sem.c \
+        -o "$out/bench_weighted_sem" -pthread $libraries -lm
 }
-echo "built $out/bench_semaphore"
+echo "built $out/bench_semaphore and $out/bench_weighted_sem"

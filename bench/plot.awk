@@ -4,6 +4,9 @@
 #
 #     awk -f bench/plot.awk build/bench_semaphore.json > build/bench_semaphore.svg
 #
+# and those of bench_weighted_sem.json with -v title='...', in which %s becomes what they are
+# relative to, and -v reference='mutex, FIFO of conds' or another contestant.
+#
 # Any POSIX awk will do, because the JSON has one result to a line. Everything is relative to sem_t
 # in the same table: a bar of 2 in the upper panel is twice its throughput, one of 0.5 in the lower
 # panel half its CPU time. Without sem_t, the bare compare-and-swap takes its place.
@@ -104,7 +107,13 @@ END {
         print "plot.awk: no contended results in the input" > "/dev/stderr"
         exit 1
     }
-    reference = "sem_t" in seen_who ? "sem_t" : "limit: CAS pair"
+    if (reference == "") {
+        reference = "sem_t" in seen_who ? "sem_t" : "limit: CAS pair"
+    }
+    if (title == "") {
+        title = "Semaphores under contention, relative to %s (T threads, P permits, 50 ns of work)"
+    }
+    split("#d62728 #ff7f0e #e377c2", our_colour, " ")
     palette_count = split("#4e79a7 #76b7b2 #59a14f #edc948 #b07aa1 #9c755f #79706e #d4a6c8", \
         palette, " ")
     bar = 12
@@ -116,15 +125,14 @@ END {
         if (kind[whos[k]] == "limit") {
             colour[whos[k]] = ++limits % 2 ? "#d0d0d0" : "#a8a8a8"
         } else if (kind[whos[k]] == "ours") {
-            colour[whos[k]] = "#d62728"
+            colour[whos[k]] = our_colour[our_count++ % 3 + 1]
         } else {
             colour[whos[k]] = palette[peers++ % palette_count + 1]
         }
     }
     printf "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" ", width, 676
     printf "font-family=\"sans-serif\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
-    text_at(left, 24, "start", 16, "Semaphores under contention, relative to " reference \
-        " (T threads, P permits, 50 ns of work)")
+    text_at(left, 24, "start", 16, sprintf(title, reference))
     text_at(left, 42, "start", 11, cpu ", " cpus " CPUs; medians of interleaved repetitions")
     panel(90, "throughput (more is better)", 8, 1)
     panel(380, "CPU time of an operation (less is better)", 3, 0)

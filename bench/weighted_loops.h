@@ -107,15 +107,13 @@ static void BENCH_F(starts)(bench_thread *self)
 static void BENCH_F(take)(void *object)
 {
     BENCH_TYPE *s = (BENCH_TYPE *)object;
-    const uint64_t weight = 1;
-    BENCH_ACQUIRE(s, weight);
+    BENCH_ACQUIRE(s, 1);
 }
 
 static void BENCH_F(give)(void *object)
 {
     BENCH_TYPE *s = (BENCH_TYPE *)object;
-    const uint64_t weight = 1;
-    BENCH_RELEASE(s, weight);
+    BENCH_RELEASE(s, 1);
 }
 
 static const contestant BENCH_ID = {

@@ -190,7 +190,7 @@ fn handover(waiting: u32, bursts: u32) -> f64 {
 
 fn main() {
     let rounds = calibrate();
-    println!("ready tokio");
+    println!("ready {}", option_env!("TOKIO_VERSION").unwrap_or("tokio"));
     for line in std::io::stdin().lock().lines() {
         let line = line.unwrap();
         let word: Vec<&str> = line.split_whitespace().collect();

@@ -22,7 +22,7 @@ static inline void must(int error)
 
 /* The least that a weighted semaphore can do, which must look before it takes. It never sleeps, but
  * yields: with more threads than CPUs it would else spin away the time that the holder needs. */
-static inline void limit_cas_take(uint64_t *word, uint64_t weight)
+static inline void cas_take(uint64_t *word, uint64_t weight)
 {
     uint64_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
     for (int looks = 1;; looks++) {
@@ -41,7 +41,7 @@ static inline void limit_cas_take(uint64_t *word, uint64_t weight)
     }
 }
 
-static inline void limit_cas_give(uint64_t *word, uint64_t weight)
+static inline void cas_give(uint64_t *word, uint64_t weight)
 {
     uint64_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
     while (!__atomic_compare_exchange_n(word, &seen, seen + weight, true, __ATOMIC_RELEASE,
@@ -70,7 +70,7 @@ enum { LIMIT_RING = 64 };
 
 typedef struct limit_ring {
     BENCH_ALIGNED uint64_t word;
-    BENCH_ALIGNED uint64_t tail; /* the starter's own */
+    BENCH_ALIGNED uint64_t tail;                 /* the starter's own */
     BENCH_ALIGNED int (*fn[LIMIT_RING])(void *); /* NULL: free */
     BENCH_ALIGNED bool over;
     pthread_t worker;
@@ -85,7 +85,7 @@ static void *limit_ring_work(void *arg)
         if (fn != NULL) {
             __atomic_store_n(&r->fn[head++ % LIMIT_RING], NULL, __ATOMIC_RELAXED);
             (void)fn(NULL);
-            limit_cas_give(&r->word, 1);
+            cas_give(&r->word, 1);
             looks = 0;
         } else if (__atomic_load_n(&r->over, __ATOMIC_RELAXED)) {
             return NULL;
@@ -101,8 +101,8 @@ static inline void limit_ring_create(limit_ring *r, uint64_t total)
 {
     r->word = total;
     r->tail = 0;
-    r->over = total > LIMIT_RING;
-    must(r->over);
+    r->over = false;
+    must(total > LIMIT_RING);
     for (int i = 0; i < LIMIT_RING; i++) {
         r->fn[i] = NULL;
     }
@@ -117,7 +117,7 @@ static inline void limit_ring_destroy(limit_ring *r)
 
 static inline void limit_ring_start(limit_ring *r)
 {
-    limit_cas_take(&r->word, 1); /* so there is room: as many places as weight, or more */
+    cas_take(&r->word, 1); /* so there is room: as many places as weight, or more */
     __atomic_store_n(&r->fn[r->tail++ % LIMIT_RING], unknown_job(), __ATOMIC_RELEASE);
 }
 

@@ -12,7 +12,8 @@
  *   PLIM_ON_THREAD_EXIT_END_                 if the thread ends (thrd_exit, pthread_exit),
  *                                            handler(arg) is called. Not where there is no POSIX.
  */
-#if defined(PLIM_USE_PTHREADS) || defined(__unix__) || defined(__APPLE__)
+#if (defined(PLIM_USE_PTHREADS) || defined(__unix__) || defined(__APPLE__)) && \
+    !defined(PLIM_PLATFORM)
 #include <pthread.h>
 #define PLIM_ON_THREAD_EXIT_(handler, arg) pthread_cleanup_push(handler, arg)
 #define PLIM_ON_THREAD_EXIT_END_ pthread_cleanup_pop(0);

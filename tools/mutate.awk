@@ -1,4 +1,4 @@
-# Prints a header with one seeded fault, taken from a list of them (tests/explore/mutants.txt).
+# Prints a header with one seeded fault, taken from a list of them (tests/explore/mutants_*.txt).
 #
 #   awk -v list=LIST -v number=N -f tools/mutate.awk HEADER
 #

@@ -46,6 +46,8 @@ typedef struct fiber {
     int64_t deadline; /* until when */
     int priority;     /* random search */
     void (*body)(void);
+    int (*run)(void *); /* if it was spawned: instead of the body, */
+    void *arg;          /* with this */
     jmp_buf start, here;
     ucontext_t context;
     char *stack;
@@ -157,6 +159,7 @@ static uint64_t state_hash(void)
     for (int i = 0; i < threads; i++) {
         const fiber *f = &fibers[i];
         h = mix(h, (uint64_t)f->status);
+        h = mix(h, (uint64_t)(uintptr_t)f->arg);
         if (f->status != ENDED) {
             h = mix_bytes(h, &f->here, sizeof f->here);
             h = mix_bytes(h, f->sp, (size_t)(f->stack + STACK_BYTES - f->sp));
@@ -188,8 +191,17 @@ static void fiber_entry(int index)
     if (_setjmp(f->start) == 0) {
         swapcontext(&f->context, &main_context);
     }
-    fibers[current].body();
+    if (fibers[current].run != NULL) {
+        fibers[current].run(fibers[current].arg);
+    } else {
+        fibers[current].body();
+    }
     fibers[current].status = ENDED;
+    for (int i = 0; i < threads; i++) { /* those who join it */
+        if (fibers[i].status == ASLEEP && fibers[i].word == &fibers[current]) {
+            fibers[i].status = RUNNABLE;
+        }
+    }
     _longjmp(scheduler, 1);
 }
 
@@ -269,12 +281,12 @@ static void touch(const void *p)
 
 /* ---- the steps of threads ---- */
 
-static void trace(const char *format, uint64_t word)
+static void trace(const char *format, const uint64_t *p, uint64_t word)
 {
     if (tracing && depth + TRACED > replays) {
         printf("      thread %d  ", current);
         printf("%-28s ", format);
-        explore_print_word(word);
+        explore_print_word(p, word);
         printf("\n");
     }
 }
@@ -292,35 +304,84 @@ uint64_t explore_load(const uint64_t *p)
 {
     before_step();
     touch(p);
-    trace("load", *p);
+    trace("load", p, *p);
     return *p;
+}
+
+static void change(uint64_t *p, uint64_t v, const char *how)
+{
+    const char *bad = explore_bad_step(p, *p, v);
+    *p = v;
+    trace(how, p, v);
+    if (bad != NULL) {
+        explore_fail("step", 0, bad);
+    }
 }
 
 void explore_store(uint64_t *p, uint64_t v)
 {
     before_step();
     touch(p);
-    *p = v;
-    trace("store", v);
+    change(p, v, "store");
 }
 
 bool explore_cas(uint64_t *p, uint64_t *seen, uint64_t v)
 {
     before_step();
     touch(p);
-    bool same = *p == *seen;
-    if (!same) {
-        trace("compare-exchange, failed", *p);
+    if (*p != *seen) {
+        trace("compare-exchange, failed", p, *p);
         *seen = *p;
         return false;
     }
-    const char *bad = explore_bad_step(*p, v);
-    *p = v;
-    trace("compare-exchange", v);
-    if (bad != NULL) {
-        explore_fail("step", 0, bad);
-    }
+    change(p, v, "compare-exchange");
     return true;
+}
+
+uint64_t explore_add(uint64_t *p, uint64_t v)
+{
+    before_step();
+    touch(p);
+    change(p, *p + v, "add");
+    return *p - v;
+}
+
+uint64_t explore_thread_id(void)
+{
+    return (uint64_t)(current + 2); /* setup and check are somebody too */
+}
+
+int explore_spawn(int (*run)(void *), void *arg)
+{
+    before_step();
+    for (int i = threads - scenario->spare; i < threads; i++) {
+        fiber *f = &fibers[i];
+        if (f->status == ENDED) {
+            f->status = RUNNABLE;
+            f->sp = f->stack + STACK_BYTES;
+            f->run = run;
+            f->arg = arg;
+            memcpy(&f->here, &f->start, sizeof f->here);
+            return i;
+        }
+    }
+    return -1;
+}
+
+void explore_join(int thread)
+{
+    if (current < 0) {
+        return;
+    }
+    before_step();
+    if (fibers[thread].status != ENDED) {
+        fiber *f = &fibers[current];
+        f->status = ASLEEP;
+        f->word = &fibers[thread];
+        f->lane = 0;
+        f->deadline = INT64_MAX;
+        to_scheduler();
+    }
 }
 
 int64_t explore_now(void)
@@ -335,10 +396,10 @@ void explore_park(const void *word, int lane, uint32_t half, int64_t deadline)
     uint64_t w = *(const uint64_t *)word;
     uint32_t current_half = (uint32_t)(lane != 0 ? w >> 32 : w);
     if (current_half != half) {
-        trace("sleep, refused", w);
+        trace("sleep, refused", word, w);
         return;
     }
-    trace(lane != 0 ? "sleeps in the starving lane" : "sleeps", w);
+    trace(lane != 0 ? "sleeps in the starving lane" : "sleeps", word, w);
     fiber *f = &fibers[current];
     f->status = ASLEEP;
     f->word = word;
@@ -405,6 +466,12 @@ typedef struct action {
     int thread;
 } action;
 
+static bool joins(const fiber *f)
+{
+    return (const char *)f->word >= (const char *)fibers &&
+           (const char *)f->word < (const char *)(fibers + EXPLORE_THREADS);
+}
+
 static int actions_now(action *list, bool *somebody_runs)
 {
     int n = 0;
@@ -428,7 +495,7 @@ static int actions_now(action *list, bool *somebody_runs)
         }
     }
     for (int i = 0; i < threads && spurious_left > 0; i++) {
-        if (fibers[i].status == ASLEEP) {
+        if (fibers[i].status == ASLEEP && !joins(&fibers[i])) {
             list[n++] = (action){DISTURB, i};
         }
     }
@@ -474,9 +541,11 @@ static void run_once(void)
     runs++;
     for (int i = 0; i < threads; i++) {
         fiber *f = &fibers[i];
-        f->status = RUNNABLE;
+        f->status = i < threads - scenario->spare ? RUNNABLE : ENDED;
         f->sp = f->stack + STACK_BYTES;
         f->body = scenario->body[i];
+        f->run = NULL;
+        f->arg = NULL;
         f->priority = mode == RANDOM ? random_below(1000) : 0;
         memcpy(&f->here, &f->start, sizeof f->here);
     }
@@ -682,6 +751,7 @@ int main(int argc, char **argv)
         for (threads = 0; threads < EXPLORE_THREADS && scenario->body[threads] != NULL;) {
             threads++;
         }
+        threads += scenario->spare;
         bound = scenario->preemptions;
         bound = at_most != 0 && (bound == 0 || bound > at_most) ? at_most : bound;
         if (replay != NULL) {

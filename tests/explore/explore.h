@@ -29,6 +29,7 @@ typedef struct explore_scenario {
     void (*check)(void); /* after all threads have ended */
     uint64_t *words[2];  /* counter words in the world, for the invariants */
     int spurious;        /* wake-ups for no reason in a run */
+    int spare;           /* threads that bodies may spawn */
     int preemptions;     /* 0: every schedule; else: those with at most so many */
     int64_t tick;        /* what the clock moves by when a sleeper is woken, for a reason or none */
     bool random_only;    /* too large to search exhaustively */
@@ -51,15 +52,20 @@ int explore_woken(void);
 uint64_t explore_load(const uint64_t *p);
 void explore_store(uint64_t *p, uint64_t v);
 bool explore_cas(uint64_t *p, uint64_t *seen, uint64_t v);
+uint64_t explore_add(uint64_t *p, uint64_t v);
 int64_t explore_now(void);
 void explore_park(const void *word, int lane, uint32_t half, int64_t deadline);
 void explore_unpark(const void *word, int lane, uint32_t count);
 void explore_nap(int64_t until);
 
-/* What the module under test says about a step from one value of a counter's word to another, and
- * about a word when all threads sleep; NULL is fine. */
-const char *explore_bad_step(uint64_t before, uint64_t after);
+uint64_t explore_thread_id(void);
+int explore_spawn(int (*run)(void *), void *arg); /* its number, or -1 if there is no spare one */
+void explore_join(int thread);
+
+/* What the module under test says about a step of a word from one value to another, and about one
+ * of the scenario's words when all threads sleep; NULL is fine. */
+const char *explore_bad_step(const uint64_t *word, uint64_t before, uint64_t after);
 const char *explore_bad_rest(uint64_t word);
-void explore_print_word(uint64_t word);
+void explore_print_word(const uint64_t *word, uint64_t value);
 
 #endif

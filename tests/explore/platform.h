@@ -14,9 +14,17 @@
 #define PLIM_ATOMIC_INIT_(v) v
 #define plim_load_relaxed_(p) explore_load(p)
 #define plim_store_relaxed_(p, v) explore_store((p), (v))
+#define plim_store_release_(p, v) explore_store((p), (v))
 #define plim_cas_relaxed_(p, seen, v) explore_cas((p), (seen), (v))
 #define plim_cas_acquire_(p, seen, v) explore_cas((p), (seen), (v))
 #define plim_cas_release_(p, seen, v) explore_cas((p), (seen), (v))
+#define plim_add_relaxed_(p, v) explore_add((p), (v))
+#define plim_thread_id_() explore_thread_id()
+#define plim_thread_yield_() ((void)0)
+#define plim_thread_join_(t) explore_join((int)(t))
+#define plim_worker_create_(t, run, arg) \
+    ((*(t) = (plim_thread)explore_spawn((run), (arg))) == (plim_thread)-1 ? EAGAIN : 0)
+#define plim_worker_begins_(name) ((void)0)
 #define plim_now_() explore_now()
 #define plim_pause_() ((void)0) /* the load that follows is where others may run */
 #define plim_many_cpus_() true

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Scenarios for semaphore.h and the counter under it. Each is small enough to be searched through
- * all schedules, unless it says otherwise; tests/explore/mutants.txt lists the faults that they
+ * all schedules, unless it says otherwise; tests/explore/mutants_semaphore.txt lists the faults that they
  * must find. Built a second time with EXPLORE_TIGHT, for the limits of the word's small fields.
  */
 #ifdef EXPLORE_TIGHT
@@ -28,8 +28,9 @@ static struct world {
 
 /* ---- what must hold for a counter's word ---- */
 
-const char *explore_bad_step(uint64_t before, uint64_t after)
+const char *explore_bad_step(const uint64_t *word, uint64_t before, uint64_t after)
 {
+    (void)word; /* there is no other */
     uint32_t normal = plim_waiters_(after) - plim_starving_(after);
     bool starving_leaves = plim_starving_(after) < plim_starving_(before);
     if (plim_starving_(after) > plim_waiters_(after) || plim_tokens_(after) > normal) {
@@ -77,8 +78,9 @@ const char *explore_bad_rest(uint64_t w)
     return NULL;
 }
 
-void explore_print_word(uint64_t w)
+void explore_print_word(const uint64_t *word, uint64_t w)
 {
+    (void)word;
     printf("available %d, waiters %u, starving %u, tokens %u%s", (int)plim_available_(w),
            (unsigned)plim_waiters_(w), (unsigned)plim_starving_(w), (unsigned)plim_tokens_(w),
            plim_closed_(w) ? ", closed" : "");
