@@ -26,7 +26,8 @@ endif
 UNIT_TESTS = test_core test_semaphore test_semaphore_cnd test_semaphore_cnd_pthreads \
              test_semaphore_nospin test_semaphore_posix test_failures test_failures_cnd \
              test_weighted_sem test_weighted_sem_cnd test_weighted_sem_pthreads \
-             test_weighted_sem_nospin
+             test_weighted_sem_nospin test_weighted_posix test_weighted_failures \
+             test_weighted_failures_pthreads
 SOURCE_test_core                     = tests/test_core.c
 SOURCE_test_semaphore                = tests/test_semaphore.c
 SOURCE_test_semaphore_cnd            = tests/test_semaphore.c -DPLIM_PARK_CND
@@ -40,9 +41,14 @@ SOURCE_test_weighted_sem             = tests/test_weighted_sem.c
 SOURCE_test_weighted_sem_cnd         = tests/test_weighted_sem.c -DPLIM_PARK_CND
 SOURCE_test_weighted_sem_pthreads    = tests/test_weighted_sem.c -DPLIM_USE_PTHREADS -D_GNU_SOURCE
 SOURCE_test_weighted_sem_nospin      = tests/test_weighted_sem.c -DPLIM_SPIN=0
+SOURCE_test_weighted_posix           = tests/test_weighted_posix.c
+SOURCE_test_weighted_failures        = tests/test_weighted_failures.c
+SOURCE_test_weighted_failures_pthreads = tests/test_weighted_failures.c -DPLIM_USE_PTHREADS
 SOURCE_stress_semaphore              = tests/stress_semaphore.c
 SOURCE_stress_semaphore_cnd          = tests/stress_semaphore.c -DPLIM_PARK_CND
-STRESS_TESTS = stress_semaphore stress_semaphore_cnd
+SOURCE_stress_weighted_sem           = tests/stress_weighted_sem.c
+SOURCE_stress_weighted_sem_cnd       = tests/stress_weighted_sem.c -DPLIM_PARK_CND
+STRESS_TESTS = stress_semaphore stress_semaphore_cnd stress_weighted_sem stress_weighted_sem_cnd
 PROGRAMS     = $(UNIT_TESTS) $(STRESS_TESTS)
 EXAMPLES     = $(patsubst examples/%.c,%,$(wildcard examples/*.c))
 DEPENDENCIES = $(HEADERS) $(wildcard core/*.h tests/*.c tests/*.h) Makefile
@@ -66,13 +72,13 @@ test: programs ## everything that a C compiler and make can check, in a minute
 	@{ echo "check-stamp: $(MAKE) -s check-stamp"; \
 	   echo "check-version: $(MAKE) -s check-version"; \
 	   for t in $(UNIT_TESTS); do echo "$$t: $(BUILD)/tests/$$t"; done; \
-	   echo "stress: $(BUILD)/tests/stress_semaphore 2"; \
-	   echo "stress, conditions: $(BUILD)/tests/stress_semaphore_cnd 2"; \
+	   for t in $(STRESS_TESTS); do echo "$$t: $(BUILD)/tests/$$t 2"; done; \
 	   echo "explorer, quick: tests/explore/run.sh quick"; \
 	   echo "compile, quick: tests/compile/matrix.sh --quick"; \
 	   echo "check-shadow, quick: tests/compile/shadow.sh --quick"; \
 	   echo "check-names, quick: tests/compile/names.sh --quick"; \
 	   echo "example limited_downloads: $(BUILD)/examples/limited_downloads"; \
+	   echo "example train_models: $(BUILD)/examples/train_models 20000"; \
 	   echo "example tour_semaphore: $(BUILD)/examples/tour_semaphore fast"; \
 	   echo "README example: $(MAKE) -s check-readme"; \
 	 } | CC='$(CC)' CXX='$(CXX)' BUILD='$(BUILD)' tests/run.sh
@@ -85,8 +91,11 @@ unit: $(UNIT_TESTS:%=$(BUILD)/tests/%) ## only the unit tests
 	@for t in $(UNIT_TESTS); do echo "$$t: $(BUILD)/tests/$$t"; done | BUILD='$(BUILD)' tests/run.sh
 
 .PHONY: demo
-demo: $(BUILD)/examples/tour_semaphore ## a short tour, live
+demo: $(BUILD)/examples/tour_semaphore $(BUILD)/examples/train_models ## a short tour, live
 	@$(BUILD)/examples/tour_semaphore
+	@echo
+	@echo "weighted_sem.h: a million jobs of mixed weight, in constant memory"
+	@$(BUILD)/examples/train_models
 
 # ---- the stamped blocks, versions, the README
 

@@ -231,7 +231,7 @@ static inline int weighted_sem_try_complete(weighted_sem *w, uint64_t weight, in
 
 /* Takes the weight for a job that ends elsewhere, and fills *job in, which must stay where it is
  * until weighted_sem_finish(job, ...). Waits as the others do. Returns 0, EINVAL, ERANGE,
- * ESHUTDOWN, EDEADLK. */
+ * ESHUTDOWN, EDEADLK; on an error the job counts as finished. */
 static inline int weighted_sem_begin(weighted_sem *w, uint64_t weight, weighted_sem_job *job);
 
 /* The same; waits at most timeout_ns. Also ETIMEDOUT. */
@@ -1642,8 +1642,27 @@ static inline void plim_close_(plim_counter *c)
 #if (defined(PLIM_USE_PTHREADS) || defined(__unix__) || defined(__APPLE__)) && \
     !defined(PLIM_PLATFORM)
 #include <pthread.h>
+#ifdef __cplusplus
+/* By a destructor of our own: that of the C library's header is a symbol in the object file. */
+#define PLIM_ON_THREAD_EXIT_(function, argument) \
+    { \
+        struct plim_guard_type_ { \
+            void (*handler)(void *); \
+            void *arg; \
+            ~plim_guard_type_() \
+            { \
+                if (handler != NULL) { \
+                    handler(arg); \
+                } \
+            } \
+        } plim_guard_ = {function, argument};
+#define PLIM_ON_THREAD_EXIT_END_ \
+    plim_guard_.handler = NULL; \
+    }
+#else
 #define PLIM_ON_THREAD_EXIT_(handler, arg) pthread_cleanup_push(handler, arg)
 #define PLIM_ON_THREAD_EXIT_END_ pthread_cleanup_pop(0);
+#endif
 
 static inline void plim_worker_uncancel_(void)
 {
@@ -1652,7 +1671,8 @@ static inline void plim_worker_uncancel_(void)
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
 #endif
 }
-#else
+
+#else /* the thread's end goes unnoticed */
 #define PLIM_ON_THREAD_EXIT_(handler, arg) \
     { \
         (void)(handler), (void)(arg);
@@ -2964,14 +2984,13 @@ static inline int weighted_sem_begin_for(weighted_sem *w, uint64_t weight, weigh
     if (job == NULL) {
         return EINVAL;
     }
+    task.sequence = task.epoch = 0;
     int error = weighted_sem_enter_job_(w, weight, timeout_ns, &task);
-    if (error == 0) {
-        job->arg = NULL;
-        job->sem_ = w;
-        job->weight_ = weight;
-        job->sequence_ = task.sequence;
-        job->epoch_ = task.epoch;
-    }
+    job->arg = NULL;
+    job->sem_ = error == 0 ? w : NULL;
+    job->weight_ = weight;
+    job->sequence_ = task.sequence;
+    job->epoch_ = task.epoch;
     return error;
 }
 

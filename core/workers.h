@@ -15,8 +15,27 @@
 #if (defined(PLIM_USE_PTHREADS) || defined(__unix__) || defined(__APPLE__)) && \
     !defined(PLIM_PLATFORM)
 #include <pthread.h>
+#ifdef __cplusplus
+/* By a destructor of our own: that of the C library's header is a symbol in the object file. */
+#define PLIM_ON_THREAD_EXIT_(function, argument) \
+    { \
+        struct plim_guard_type_ { \
+            void (*handler)(void *); \
+            void *arg; \
+            ~plim_guard_type_() \
+            { \
+                if (handler != NULL) { \
+                    handler(arg); \
+                } \
+            } \
+        } plim_guard_ = {function, argument};
+#define PLIM_ON_THREAD_EXIT_END_ \
+    plim_guard_.handler = NULL; \
+    }
+#else
 #define PLIM_ON_THREAD_EXIT_(handler, arg) pthread_cleanup_push(handler, arg)
 #define PLIM_ON_THREAD_EXIT_END_ pthread_cleanup_pop(0);
+#endif
 
 static inline void plim_worker_uncancel_(void)
 {
@@ -25,7 +44,8 @@ static inline void plim_worker_uncancel_(void)
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
 #endif
 }
-#else
+
+#else /* the thread's end goes unnoticed */
 #define PLIM_ON_THREAD_EXIT_(handler, arg) \
     { \
         (void)(handler), (void)(arg);

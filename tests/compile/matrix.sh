@@ -17,8 +17,9 @@ headers_from "$@"
 setup matrix
 choose_compilers
 
-# Headers that may call malloc: none. One that has to joins the list here, and says why.
-allocating=' '
+# Headers that may call malloc. One that has to joins the list here, and says why.
+# weighted_sem: stores errors, and has a worker for each of any number of background jobs.
+allocating=' weighted_sem '
 
 # ---- The files to compile ------------------------------------------------------------------------
 

@@ -240,6 +240,43 @@ SCENARIO(heavy_head, "a heavy head is not overtaken by a light one behind it", t
 SCENARIO(head_times_out, "a head that gives up lets the next in", total_2, all_given_back,
          BODIES(one, two_for_a_while, one), .preemptions = 3);
 
+/* The weight that is held is given back only by one who has been let in beside it: so nothing but
+ * the timeout, or the resize, can let him in. */
+static void one_of_2_taken(void)
+{
+    total_2();
+    explore_check(weighted_sem_begin(&world.w, 1, &world.job[0]) == 0);
+}
+
+static void total_1_taken(void)
+{
+    total_1();
+    explore_check(weighted_sem_begin(&world.w, 1, &world.job[0]) == 0);
+}
+
+static void finish_it(void)
+{
+    explore_check(weighted_sem_finish(&world.job[0], 0) == 0);
+}
+
+static void one_then_finish(void)
+{
+    one();
+    finish_it();
+}
+
+SCENARIO(timeout_lets_in, "a timeout of the head alone lets the next in", one_of_2_taken,
+         all_given_back, BODIES(two_for_a_while, one_then_finish), .preemptions = 4);
+
+static void enlarge(void)
+{
+    world.limit = 2;
+    explore_check(weighted_sem_resize(&world.w, 2) == 0);
+}
+
+SCENARIO(resize_lets_in, "a larger total alone lets the next in", total_1_taken, all_given_back,
+         BODIES(one_then_finish, enlarge), .preemptions = 4);
+
 SCENARIO(all_time_out, "a release races two timeouts", total_1, all_given_back,
          BODIES(one, one_for_a_while, one_for_a_while), .preemptions = 2);
 
@@ -260,6 +297,15 @@ static void close_it(void)
 
 SCENARIO(close_races, "close sends away whoever waits, and whoever comes", total_1, all_given_back,
          BODIES(one, one_for_a_while, close_it), .preemptions = 3);
+
+static void sent_away_then_finish(void)
+{
+    explore_check(weighted_sem_acquire(&world.w, 1) == ESHUTDOWN);
+    finish_it();
+}
+
+SCENARIO(close_lets_go, "close alone lets go whoever waits", total_1_taken, all_given_back,
+         BODIES(sent_away_then_finish, close_it), .preemptions = 4);
 
 static void light_once(void)
 {
@@ -496,17 +542,6 @@ static void none_lost_none_doubled(void)
 SCENARIO(errors, "extraction beside failing jobs loses and doubles nothing", total_2,
          none_lost_none_doubled, BODIES(fail_0, fail_1, extract), .preemptions = 3);
 
-static void total_1_taken(void)
-{
-    total_1();
-    explore_check(weighted_sem_begin(&world.w, 1, &world.job[0]) == 0);
-}
-
-static void finish_it(void)
-{
-    explore_check(weighted_sem_finish(&world.job[0], 0) == 0);
-}
-
 static void destroy_if_he_waits(void)
 {
     if (weighted_sem_waiting(&world.w) == 1) {
@@ -518,14 +553,28 @@ static void destroy_if_he_waits(void)
 SCENARIO(destroy, "nobody touches what was destroyed", total_1_taken, nothing,
          BODIES(one_for_a_while, finish_it, destroy_if_he_waits), .preemptions = 3);
 
-const explore_scenario *const explore_scenarios[] = {&two_on_one,      &heavy_head,
-                                                     &head_times_out,  &all_time_out,
-                                                     &resize_races,    &close_races,
-                                                     &bypass,          &drain_races_start,
-                                                     &two_drains,      &drain_and_bare_weight,
-                                                     &drain_times_out, &drain_all_races,
-                                                     &own_workers,     &own_worker,
-                                                     &two_starters,    &starter_and_caller,
-                                                     &too_few_threads, &greedy_jobs,
-                                                     &executor,        &errors,
-                                                     &destroy,         NULL};
+const explore_scenario *const explore_scenarios[] = {&two_on_one,
+                                                     &heavy_head,
+                                                     &head_times_out,
+                                                     &timeout_lets_in,
+                                                     &resize_lets_in,
+                                                     &all_time_out,
+                                                     &resize_races,
+                                                     &close_races,
+                                                     &close_lets_go,
+                                                     &bypass,
+                                                     &drain_races_start,
+                                                     &two_drains,
+                                                     &drain_and_bare_weight,
+                                                     &drain_times_out,
+                                                     &drain_all_races,
+                                                     &own_workers,
+                                                     &own_worker,
+                                                     &two_starters,
+                                                     &starter_and_caller,
+                                                     &too_few_threads,
+                                                     &greedy_jobs,
+                                                     &executor,
+                                                     &errors,
+                                                     &destroy,
+                                                     NULL};

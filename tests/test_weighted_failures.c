@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * weighted_sem.h when memory or threads run out, by macros over the names it uses; and that it
+ * allocates nothing once it is warm.
+ */
+#undef NDEBUG
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <threads.h>
+
+static atomic_int allocations, blocks; /* calls of malloc, and what is not freed */
+static atomic_int memory_left;         /* so many more succeed */
+static atomic_int threads_left;        /* likewise */
+static atomic_int created;             /* threads */
+
+static bool one_of(atomic_int *left)
+{
+    int n = atomic_load(left);
+    while (n > 0 && !atomic_compare_exchange_weak(left, &n, n - 1)) {
+        continue;
+    }
+    return n > 0;
+}
+
+static void *get_memory(size_t size)
+{
+    atomic_fetch_add(&allocations, 1);
+    if (!one_of(&memory_left)) {
+        return NULL;
+    }
+    atomic_fetch_add(&blocks, 1);
+    return malloc(size);
+}
+
+static void give_memory(void *memory)
+{
+    if (memory != NULL) {
+        atomic_fetch_sub(&blocks, 1);
+        free(memory);
+    }
+}
+
+#define PLIM_MALLOC(size) get_memory(size)
+#define PLIM_FREE(memory) give_memory(memory)
+
+static int no_threads_error = thrd_error;
+#define thrd_create(t, run, arg) \
+    (one_of(&threads_left) ? (atomic_fetch_add(&created, 1), (thrd_create)(t, run, arg)) \
+                           : no_threads_error)
+#define pthread_create(t, a, run, arg) \
+    (one_of(&threads_left) ? (atomic_fetch_add(&created, 1), (pthread_create)(t, a, run, arg)) \
+     : no_threads_error == thrd_nomem ? ENOMEM \
+                                      : EAGAIN)
+
+static atomic_uint_least64_t attempts;
+static uint64_t fail_every; /* compare-exchange fails for no reason; 0: never */
+
+static bool fails(void)
+{
+    return fail_every != 0 && atomic_fetch_add(&attempts, 1) % fail_every == 0;
+}
+
+#undef atomic_compare_exchange_weak_explicit
+#define atomic_compare_exchange_weak_explicit(p, seen, v, success, failure) \
+    (fails() ? (*(seen) = atomic_load_explicit((p), (failure)), false) \
+             : atomic_compare_exchange_strong_explicit((p), (seen), (v), (success), (failure)))
+
+#include "../weighted_sem.h"
+#include "../semaphore.h"
+#include "support.h"
+#include "greatest.h"
+
+#include <string.h>
+
+enum { PLENTY = 1000000000 };
+
+static void plenty(void)
+{
+    atomic_store(&memory_left, PLENTY);
+    atomic_store(&threads_left, PLENTY);
+}
+
+static int count(void *arg)
+{
+    atomic_fetch_add((atomic_int *)arg, 1);
+    return 0;
+}
+
+static int wait_at(void *arg)
+{
+    csem *gate = arg;
+    return csem_acquire(gate);
+}
+
+static bool is_idle(weighted_sem *w)
+{
+    weighted_sem_stats s = weighted_sem_snapshot(w);
+    return s.available == s.total && s.executing == 0 && s.waiting == 0 && s.started == s.completed;
+}
+
+TEST init_without_memory_leaks_nothing(int succeed, int expected)
+{
+    weighted_sem w;
+    weighted_sem_options options = {.total = 4};
+    atomic_store(&memory_left, succeed);
+    ASSERT_EQ_FMT(expected, weighted_sem_init(&w, &options), "%d");
+    if (expected == 0) {
+        ASSERT_EQ_FMT(0, weighted_sem_destroy(&w), "%d");
+    }
+    ASSERT_EQ_FMT(0, atomic_load(&blocks), "%d");
+    plenty();
+    PASS();
+}
+
+TEST absurd_capacities_are_refused(void)
+{
+    weighted_sem w;
+    weighted_sem_options options = {.total = WEIGHTED_SEM_MAX};
+    atomic_store(&memory_left, 0);
+    options.expected_jobs = UINT32_MAX;
+    ASSERT_EQ_FMT(ENOMEM, weighted_sem_init(&w, &options), "%d");
+    options.expected_jobs = 0;
+    options.error_capacity = UINT32_MAX - 1;
+    ASSERT_EQ_FMT(ENOMEM, weighted_sem_init(&w, &options), "%d");
+    plenty();
+    ASSERT_EQ_FMT(0, atomic_load(&blocks), "%d");
+    PASS();
+}
+
+/* Jobs are started, held open, and started on, until something runs out; then there is enough
+ * again. Nothing is lost on the way. */
+TEST a_start_that_fails_leaves_everything_as_it_was(bool memory, int succeed, int expected)
+{
+    enum { N = 40 };
+    weighted_sem w;
+    weighted_sem_options options = {.total = N, .expected_jobs = 1};
+    csem gate = CSEM_INIT(0);
+    plenty();
+    ASSERT_EQ_FMT(0, weighted_sem_init(&w, &options), "%d");
+    int running = 0, refused = 0;
+    for (int i = 0; i < 3 * N && running < N; i++) {
+        atomic_store(memory ? &memory_left : &threads_left, i % 2 == 0 ? succeed : PLENTY);
+        int error = weighted_sem_start(&w, 1, wait_at, &gate);
+        ASSERT(error == 0 || error == expected);
+        running += error == 0;
+        refused += error != 0;
+        ASSERT_EQ_FMT((uint32_t)running, weighted_sem_executing(&w), "%u");
+        ASSERT_EQ((uint64_t)(N - running), weighted_sem_available(&w));
+        ASSERT_EQ((uint64_t)running, weighted_sem_snapshot(&w).started);
+    }
+    plenty();
+    ASSERT_EQ_FMT((int)N, running, "%d");
+    ASSERT(refused > 0);
+    csem_release_n(&gate, N);
+    ASSERT_EQ_FMT(0, weighted_sem_drain(&w, PLIM_FOREVER), "%d");
+    ASSERT(is_idle(&w));
+    ASSERT_EQ(0, weighted_sem_errors(&w));
+    ASSERT_EQ_FMT(0, weighted_sem_destroy(&w), "%d");
+    ASSERT_EQ_FMT(0, atomic_load(&blocks), "%d");
+    PASS();
+}
+
+typedef struct waiter {
+    weighted_sem *w;
+    int error;
+    plim_thread thread;
+} waiter;
+
+static plim_thread_result acquire_all(void *arg)
+{
+    waiter *v = arg;
+    v->error = weighted_sem_acquire(v->w, 2);
+    return 0;
+}
+
+/* The weight of a start that failed goes to whoever waits for it. */
+TEST a_start_that_fails_lets_others_in(void)
+{
+    weighted_sem w;
+    weighted_sem_options options = {.total = 2};
+    atomic_int runs;
+    atomic_init(&runs, 0);
+    ASSERT_EQ_FMT(0, weighted_sem_init(&w, &options), "%d");
+    for (int i = 0; i < 50; i++) {
+        waiter v = {.w = &w};
+        start(&v.thread, acquire_all, &v);
+        atomic_store(&threads_left, 0);
+        int error = weighted_sem_start(&w, 1, count, &runs);
+        plenty();
+        ASSERT_EQ_FMT(EAGAIN, error, "%d");
+        join(v.thread);
+        ASSERT_EQ_FMT(0, v.error, "%d");
+        ASSERT_EQ_FMT(0, weighted_sem_release(&w, 2), "%d");
+    }
+    ASSERT_EQ_FMT(0, atomic_load(&runs), "%d");
+    ASSERT(is_idle(&w));
+    ASSERT_EQ_FMT(0, weighted_sem_destroy(&w), "%d");
+    PASS();
+}
+
+static void everything_once(weighted_sem *w, atomic_int *runs)
+{
+    weighted_sem_job job;
+    weighted_sem_error errors[4];
+    weighted_sem_acquire(w, 3);
+    weighted_sem_release(w, 3);
+    weighted_sem_complete(w, 2, count, runs, NULL);
+    weighted_sem_begin(w, 1, &job);
+    weighted_sem_finish(&job, EIO);
+    for (int i = 0; i < 8; i++) {
+        weighted_sem_start(w, 1, count, runs);
+    }
+    if (weighted_sem_acquire_for(w, 4, PLIM_US(10)) == 0) {
+        weighted_sem_release(w, 4);
+    }
+    weighted_sem_drain(w, PLIM_FOREVER);
+    weighted_sem_drain_all(w, PLIM_FOREVER);
+    weighted_sem_extract_errors(w, errors, 4);
+    weighted_sem_resize(w, 4);
+    weighted_sem_snapshot(w);
+}
+
+static plim_thread_result wait_for_it(void *arg)
+{
+    weighted_sem *w = arg;
+    for (int i = 0; i < 300; i++) {
+        if (weighted_sem_acquire_for(w, 4, PLIM_US(i)) == 0) {
+            weighted_sem_release(w, 4);
+        }
+    }
+    return 0;
+}
+
+TEST nothing_is_allocated_once_it_is_warm(bool with_waiters)
+{
+    weighted_sem w;
+    weighted_sem_options options = {.total = 4};
+    atomic_int runs;
+    csem gate = CSEM_INIT(0);
+    plim_thread thread;
+    atomic_init(&runs, 0);
+    ASSERT_EQ_FMT(0, weighted_sem_init(&w, &options), "%d");
+    for (int i = 0; i < 4; i++) { /* warm: as many jobs at once as there will ever be */
+        ASSERT_EQ_FMT(0, weighted_sem_start(&w, 1, wait_at, &gate), "%d");
+    }
+    csem_release_n(&gate, 4);
+    ASSERT_EQ_FMT(0, weighted_sem_drain(&w, PLIM_FOREVER), "%d");
+    if (with_waiters) {
+        start(&thread, wait_for_it, &w);
+    }
+    int before = atomic_load(&allocations), threads = atomic_load(&created);
+    for (int i = 0; i < 300; i++) {
+        everything_once(&w, &runs);
+    }
+    ASSERT_EQ_FMT(before, atomic_load(&allocations), "%d");
+    ASSERT_EQ_FMT(threads, atomic_load(&created), "%d");
+    if (with_waiters) {
+        join(thread);
+    }
+    ASSERT_EQ_FMT(300 * 9, atomic_load(&runs), "%d");
+    ASSERT(is_idle(&w));
+    ASSERT_EQ_FMT(0, weighted_sem_destroy(&w), "%d");
+    ASSERT_EQ_FMT(0, atomic_load(&blocks), "%d");
+    PASS();
+}
+
+TEST a_compare_exchange_may_fail_for_no_reason(uint64_t every)
+{
+    weighted_sem w;
+    weighted_sem_options options = {.total = 4};
+    atomic_int runs;
+    plim_thread thread;
+    atomic_init(&runs, 0);
+    ASSERT_EQ_FMT(0, weighted_sem_init(&w, &options), "%d");
+    fail_every = every;
+    start(&thread, wait_for_it, &w);
+    for (int i = 0; i < 100; i++) {
+        everything_once(&w, &runs);
+    }
+    join(thread);
+    fail_every = 0;
+    ASSERT_EQ_FMT(100 * 9, atomic_load(&runs), "%d");
+    ASSERT(is_idle(&w));
+    ASSERT_EQ_FMT(0, weighted_sem_destroy(&w), "%d");
+    PASS();
+}
+
+SUITE(weighted_failures)
+{
+    plenty();
+    RUN_TESTp(init_without_memory_leaks_nothing, 0, ENOMEM);
+    RUN_TESTp(init_without_memory_leaks_nothing, 1, ENOMEM);
+    RUN_TESTp(init_without_memory_leaks_nothing, 2, ENOMEM);
+    RUN_TESTp(init_without_memory_leaks_nothing, 3, 0);
+    RUN_TEST(absurd_capacities_are_refused);
+    RUN_TESTp(a_start_that_fails_leaves_everything_as_it_was, true, 0, ENOMEM);
+    RUN_TESTp(a_start_that_fails_leaves_everything_as_it_was, true, 1, ENOMEM);
+    RUN_TESTp(a_start_that_fails_leaves_everything_as_it_was, false, 0, EAGAIN);
+    no_threads_error = thrd_nomem;
+    RUN_TESTp(a_start_that_fails_leaves_everything_as_it_was, false, 0, ENOMEM);
+    no_threads_error = thrd_error;
+    RUN_TEST(a_start_that_fails_lets_others_in);
+    RUN_TESTp(nothing_is_allocated_once_it_is_warm, false);
+    RUN_TESTp(nothing_is_allocated_once_it_is_warm, true);
+    RUN_TESTp(a_compare_exchange_may_fail_for_no_reason, 2);
+    RUN_TESTp(a_compare_exchange_may_fail_for_no_reason, 7);
+}
+
+GREATEST_MAIN_DEFS();
+
+int main(int argc, char **argv)
+{
+    GREATEST_MAIN_BEGIN();
+    RUN_SUITE(weighted_failures);
+    GREATEST_MAIN_END();
+}
