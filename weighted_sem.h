@@ -2050,7 +2050,7 @@ PLIM_SLOW_ void weighted_sem_lock_slow_(weighted_sem *w)
         }
     }
     while (plim_acquire_(&w->lock, PLIM_WAITERS_MAX, PLIM_FOREVER) != 0) {
-        continue; /* half a million threads stand there already */
+        plim_thread_yield_(); /* half a million threads stand there already */
     }
 }
 
@@ -2398,7 +2398,7 @@ static inline bool weighted_sem_pick_woken_(weighted_sem *w, weighted_sem_sectio
                                             weighted_sem_worker_ *self)
 {
     for (weighted_sem_sleeper_ *at = s->woken.first; at != NULL; at = at->next) {
-        if (at->task.fn != NULL && at->answer == 0) {
+        if (at->task.fn != NULL) {
             at->handed = true;
             self->task = at->task;
             weighted_sem_run_begins_(w, self);
@@ -2672,7 +2672,8 @@ static inline bool weighted_sem_give_(weighted_sem *w, uint64_t weight)
 static inline void weighted_sem_look_away_(weighted_sem *w)
 {
     const uint64_t held = WEIGHTED_SEM_HELD_ | WEIGHTED_SEM_WATCHED_;
-    for (int i = 0; i < PLIM_SPIN_UNASKED_ && i < PLIM_SPIN; i++) {
+    const int looks = PLIM_SPIN < PLIM_SPIN_UNASKED_ ? PLIM_SPIN : PLIM_SPIN_UNASKED_;
+    for (int i = 0; i < looks; i++) {
         if ((plim_load_relaxed_(&w->word) & held) != WEIGHTED_SEM_HELD_) {
             break;
         }
@@ -2799,7 +2800,7 @@ static inline int weighted_sem_init(weighted_sem *w, const weighted_sem_options 
                                                                    : 1024;
     jobs = options->total < jobs ? (size_t)options->total : jobs;
     if (jobs > SIZE_MAX / sizeof *w->block || errors > SIZE_MAX / sizeof *w->error_ring) {
-        return ENOMEM;
+        return ENOMEM; /* more than there are addresses */
     }
     w->error_ring =
         errors == 0 ? NULL : (weighted_sem_error *)PLIM_MALLOC(errors * sizeof *w->error_ring);

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <threads.h>
 
@@ -26,9 +27,21 @@ static bool one_of(atomic_int *left)
     return n > 0;
 }
 
+static void (*meanwhile)(void); /* done once, in the next call of malloc, or creation */
+
+static void do_meanwhile(void)
+{
+    void (*now)(void) = meanwhile;
+    meanwhile = NULL;
+    if (now != NULL) {
+        now();
+    }
+}
+
 static void *get_memory(size_t size)
 {
     atomic_fetch_add(&allocations, 1);
+    do_meanwhile();
     if (!one_of(&memory_left)) {
         return NULL;
     }
@@ -48,13 +61,31 @@ static void give_memory(void *memory)
 #define PLIM_FREE(memory) give_memory(memory)
 
 static int no_threads_error = thrd_error;
-#define thrd_create(t, run, arg) \
-    (one_of(&threads_left) ? (atomic_fetch_add(&created, 1), (thrd_create)(t, run, arg)) \
-                           : no_threads_error)
-#define pthread_create(t, a, run, arg) \
-    (one_of(&threads_left) ? (atomic_fetch_add(&created, 1), (pthread_create)(t, a, run, arg)) \
-     : no_threads_error == thrd_nomem ? ENOMEM \
-                                      : EAGAIN)
+
+static int create_c11(thrd_t *t, int (*run)(void *), void *arg)
+{
+    if (!one_of(&threads_left)) {
+        return no_threads_error;
+    }
+    atomic_fetch_add(&created, 1);
+    int result = thrd_create(t, run, arg);
+    do_meanwhile(); /* before the creator knows of it */
+    return result;
+}
+
+static int create_posix(pthread_t *t, const pthread_attr_t *a, void *(*run)(void *), void *arg)
+{
+    if (!one_of(&threads_left)) {
+        return no_threads_error == thrd_nomem ? ENOMEM : EAGAIN;
+    }
+    atomic_fetch_add(&created, 1);
+    int result = pthread_create(t, a, run, arg);
+    do_meanwhile();
+    return result;
+}
+
+#define thrd_create create_c11
+#define pthread_create create_posix
 
 static atomic_uint_least64_t attempts;
 static uint64_t fail_every; /* compare-exchange fails for no reason; 0: never */
@@ -102,10 +133,10 @@ static bool is_idle(weighted_sem *w)
     return s.available == s.total && s.executing == 0 && s.waiting == 0 && s.started == s.completed;
 }
 
-TEST init_without_memory_leaks_nothing(int succeed, int expected)
+TEST init_without_memory_leaks_nothing(uint32_t errors, int succeed, int expected)
 {
     weighted_sem w;
-    weighted_sem_options options = {.total = 4};
+    weighted_sem_options options = {.total = 4, .error_capacity = errors};
     atomic_store(&memory_left, succeed);
     ASSERT_EQ_FMT(expected, weighted_sem_init(&w, &options), "%d");
     if (expected == 0) {
@@ -174,6 +205,7 @@ static plim_thread_result acquire_all(void *arg)
 {
     waiter *v = arg;
     v->error = weighted_sem_acquire(v->w, 2);
+    weighted_sem_release(v->w, 2);
     return 0;
 }
 
@@ -194,11 +226,105 @@ TEST a_start_that_fails_lets_others_in(void)
         ASSERT_EQ_FMT(EAGAIN, error, "%d");
         join(v.thread);
         ASSERT_EQ_FMT(0, v.error, "%d");
-        ASSERT_EQ_FMT(0, weighted_sem_release(&w, 2), "%d");
     }
     ASSERT_EQ_FMT(0, atomic_load(&runs), "%d");
     ASSERT(is_idle(&w));
     ASSERT_EQ_FMT(0, weighted_sem_destroy(&w), "%d");
+    PASS();
+}
+
+static int run_at_once(void *ctx, void (*run)(void *), void *arg)
+{
+    (void)ctx;
+    run(arg);
+    return 0;
+}
+
+TEST an_executor_without_memory_for_the_job(void)
+{
+    weighted_sem w;
+    plim_executor executor = {run_at_once, NULL};
+    weighted_sem_options options = {.total = 2, .expected_jobs = 1, .executor = &executor};
+    atomic_int runs;
+    atomic_init(&runs, 0);
+    ASSERT_EQ_FMT(0, weighted_sem_init(&w, &options), "%d");
+    ASSERT_EQ_FMT(0, weighted_sem_start(&w, 1, count, &runs), "%d");
+    weighted_sem_worker_ *kept = w.vacant;
+    w.vacant = NULL; /* as if it were in use */
+    atomic_store(&memory_left, 0);
+    ASSERT_EQ_FMT(ENOMEM, weighted_sem_start(&w, 1, count, &runs), "%d");
+    plenty();
+    ASSERT_EQ_FMT(0, weighted_sem_start(&w, 1, count, &runs), "%d");
+    weighted_sem_vacate_(&w, kept);
+    ASSERT_EQ_FMT(2, atomic_load(&runs), "%d");
+    ASSERT(is_idle(&w));
+    ASSERT_EQ_FMT(0, weighted_sem_destroy(&w), "%d");
+    ASSERT_EQ_FMT(0, atomic_load(&blocks), "%d");
+    PASS();
+}
+
+static weighted_sem *in_use;
+static csem held_open;
+
+static void start_another(void)
+{
+    weighted_sem_start(in_use, 1, wait_at, &held_open);
+}
+
+/* While one start allocates a larger ring, another has done so. */
+TEST two_starts_may_grow_the_ring_at_once(void)
+{
+    weighted_sem w;
+    weighted_sem_options options = {.total = 8, .expected_jobs = 1};
+    ASSERT_EQ_FMT(0, weighted_sem_init(&w, &options), "%d");
+    in_use = &w;
+    csem_init(&held_open, 0);
+    ASSERT_EQ_FMT(0, weighted_sem_start(&w, 1, wait_at, &held_open), "%d");
+    meanwhile = start_another;
+    ASSERT_EQ_FMT(0, weighted_sem_start(&w, 1, wait_at, &held_open), "%d");
+    ASSERT_EQ_FMT(3u, weighted_sem_executing(&w), "%u");
+    csem_release_n(&held_open, 3);
+    ASSERT_EQ_FMT(0, weighted_sem_drain(&w, PLIM_FOREVER), "%d");
+    ASSERT(is_idle(&w));
+    ASSERT_EQ_FMT(0, weighted_sem_destroy(&w), "%d");
+    ASSERT_EQ_FMT(0, atomic_load(&blocks), "%d");
+    PASS();
+}
+
+static int end_the_thread(void *arg)
+{
+    (void)arg;
+#ifdef PLIM_USE_PTHREADS
+    pthread_exit(NULL);
+#else
+    thrd_exit(0);
+#endif
+}
+
+static void until_it_is_gone(void)
+{
+    while (weighted_sem_snapshot(in_use).completed == 0) {
+        rest(PLIM_US(100));
+    }
+}
+
+/* A thread that ends before its creator knows that there is one. */
+TEST a_thread_may_be_gone_before_start_returns(void)
+{
+    weighted_sem w;
+    weighted_sem_options options = {.total = 8, .expected_jobs = 1};
+    atomic_int runs;
+    atomic_init(&runs, 0);
+    ASSERT_EQ_FMT(0, weighted_sem_init(&w, &options), "%d");
+    in_use = &w;
+    meanwhile = until_it_is_gone;
+    ASSERT_EQ_FMT(0, weighted_sem_start(&w, 1, end_the_thread, NULL), "%d");
+    ASSERT_EQ_FMT(0u, w.threads, "%u");
+    ASSERT_EQ_FMT(0, weighted_sem_start(&w, 1, count, &runs), "%d"); /* joins it, and reuses it */
+    ASSERT_EQ_FMT(0, weighted_sem_drain(&w, PLIM_FOREVER), "%d");
+    ASSERT_EQ_FMT(1, atomic_load(&runs), "%d");
+    ASSERT_EQ_FMT(0, weighted_sem_destroy(&w), "%d");
+    ASSERT_EQ_FMT(0, atomic_load(&blocks), "%d");
     PASS();
 }
 
@@ -268,6 +394,20 @@ TEST nothing_is_allocated_once_it_is_warm(bool with_waiters)
     PASS();
 }
 
+TEST a_wait_is_ended_once(void)
+{
+    weighted_sem_sleeper_ sleeper;
+    for (int i = 0; i < 10; i++) {
+        weighted_sem_sleeper_init_(&sleeper);
+        fail_every = 2;
+        ASSERT(weighted_sem_decide_(&sleeper, WEIGHTED_SEM_ENDED_));
+        ASSERT_FALSE(weighted_sem_decide_(&sleeper, WEIGHTED_SEM_LEAVING_));
+        ASSERT_EQ((uint64_t)WEIGHTED_SEM_ENDED_, plim_load_relaxed_(&sleeper.state));
+        fail_every = 0;
+    }
+    PASS();
+}
+
 TEST a_compare_exchange_may_fail_for_no_reason(uint64_t every)
 {
     weighted_sem w;
@@ -292,10 +432,12 @@ TEST a_compare_exchange_may_fail_for_no_reason(uint64_t every)
 SUITE(weighted_failures)
 {
     plenty();
-    RUN_TESTp(init_without_memory_leaks_nothing, 0, ENOMEM);
-    RUN_TESTp(init_without_memory_leaks_nothing, 1, ENOMEM);
-    RUN_TESTp(init_without_memory_leaks_nothing, 2, ENOMEM);
-    RUN_TESTp(init_without_memory_leaks_nothing, 3, 0);
+    RUN_TESTp(init_without_memory_leaks_nothing, 0, 0, ENOMEM);
+    RUN_TESTp(init_without_memory_leaks_nothing, 0, 1, ENOMEM);
+    RUN_TESTp(init_without_memory_leaks_nothing, 0, 2, ENOMEM);
+    RUN_TESTp(init_without_memory_leaks_nothing, 0, 3, 0);
+    RUN_TESTp(init_without_memory_leaks_nothing, (uint32_t)PLIM_NONE, 1, ENOMEM);
+    RUN_TESTp(init_without_memory_leaks_nothing, (uint32_t)PLIM_NONE, 2, 0);
     RUN_TEST(absurd_capacities_are_refused);
     RUN_TESTp(a_start_that_fails_leaves_everything_as_it_was, true, 0, ENOMEM);
     RUN_TESTp(a_start_that_fails_leaves_everything_as_it_was, true, 1, ENOMEM);
@@ -304,8 +446,12 @@ SUITE(weighted_failures)
     RUN_TESTp(a_start_that_fails_leaves_everything_as_it_was, false, 0, ENOMEM);
     no_threads_error = thrd_error;
     RUN_TEST(a_start_that_fails_lets_others_in);
+    RUN_TEST(an_executor_without_memory_for_the_job);
+    RUN_TEST(two_starts_may_grow_the_ring_at_once);
+    RUN_TEST(a_thread_may_be_gone_before_start_returns);
     RUN_TESTp(nothing_is_allocated_once_it_is_warm, false);
     RUN_TESTp(nothing_is_allocated_once_it_is_warm, true);
+    RUN_TEST(a_wait_is_ended_once);
     RUN_TESTp(a_compare_exchange_may_fail_for_no_reason, 2);
     RUN_TESTp(a_compare_exchange_may_fail_for_no_reason, 7);
 }

@@ -825,9 +825,14 @@ TEST drain_does_not_wait_for_later_jobs(void)
         ASSERT(EVENTUALLY((weighted_sem_snapshot(&w), w.closed_epochs == epochs)));
     }
     ASSERT_EQ_FMT(0, weighted_sem_start(&w, 1, pass, &g[N]), "%d");
+    /* The second job ends first: that lets go nobody, */
+    csem_release(&g[1].exit);
+    ASSERT(EVENTUALLY(weighted_sem_executing(&w) == N));
     for (int i = 0; i < 15; i++) {
-        ASSERT_FALSE(atomic_load(&c[i].done));
-        csem_release(&g[i].exit);
+        if (i != 1) {
+            ASSERT_FALSE(atomic_load(&c[i].done));
+            csem_release(&g[i].exit);
+        } /* and then the end of the first lets go two. */
         join(c[i].thread);
         ASSERT_EQ_FMT(0, c[i].error, "%d");
     }
@@ -1711,6 +1716,29 @@ TEST a_job_that_would_wait_for_itself_is_told(uint64_t weight, int expected)
     PASS();
 }
 
+static int acquire_after_resize(void *arg)
+{
+    nested *n = arg;
+    weighted_sem_resize(n->w, n->weight);
+    n->acquire = weighted_sem_acquire(n->w, 1);
+    weighted_sem_resize(n->w, 10);
+    return n->acquire;
+}
+
+TEST a_job_that_holds_more_than_the_total_is_told(void)
+{
+    weighted_sem w;
+    nested n = {.w = &w, .weight = 5};
+    weighted_sem_error error;
+    make(&w, 10);
+    ASSERT_EQ_FMT(0, weighted_sem_start(&w, 6, acquire_after_resize, &n), "%d");
+    ASSERT_EQ_FMT(0, weighted_sem_drain(&w, PLIM_FOREVER), "%d");
+    ASSERT_EQ(1, weighted_sem_extract_errors(&w, &error, 1));
+    ASSERT_EQ_FMT(EDEADLK, error.code, "%d");
+    ASSERT_IDLE_AND_DESTROY(&w);
+    PASS();
+}
+
 /* It would fit beside the job, but somebody stands before it who does not. */
 TEST a_job_behind_a_head_that_needs_its_weight_is_told(void)
 {
@@ -1962,6 +1990,116 @@ TEST a_job_may_end_the_thread_of_an_executor(void)
     PASS();
 }
 
+/* ---- moments that are hard to meet: made by hand, under the lock ---- */
+
+TEST a_place_for_one_more_job_is_needed_too(void)
+{
+    weighted_sem w;
+    make(&w, WEIGHTED_SEM_MAX);
+    uint64_t word = plim_load_relaxed_(&w.word);
+    plim_store_relaxed_(&w.word, word + WEIGHTED_SEM_JOBS_MAX * WEIGHTED_SEM_JOB_ONE_ -
+                                     WEIGHTED_SEM_JOBS_MAX * WEIGHTED_SEM_UNIT_);
+    ASSERT_EQ_FMT(WEIGHTED_SEM_JOBS_MAX, weighted_sem_executing(&w), "%u");
+    ASSERT_EQ_FMT(EAGAIN, weighted_sem_try_acquire(&w, 1), "%d");
+    caller c = {.w = &w, .call = ACQUIRE, .weight = 1};
+    ASSERT(queue_up(&c, 1));
+    ASSERT_EQ_FMT(0, weighted_sem_release(&w, 1), "%d");
+    join(c.thread);
+    ASSERT_EQ_FMT(0, c.error, "%d");
+    plim_store_relaxed_(&w.word, word);
+    ASSERT_IDLE_AND_DESTROY(&w);
+    PASS();
+}
+
+/* One who is leaving by itself is neither let in nor sent away, and does not hold up others. */
+TEST whoever_is_leaving_is_left_alone(void)
+{
+    weighted_sem w;
+    weighted_sem_sleeper_ leaving;
+    make(&w, 5);
+    weighted_sem_sleeper_init_(&leaving);
+    leaving.weight = 4;
+    plim_store_relaxed_(&leaving.state, WEIGHTED_SEM_LEAVING_);
+    ASSERT_EQ_FMT(0, weighted_sem_acquire(&w, 3), "%d");
+    weighted_sem_section_ s = weighted_sem_lock_(&w);
+    weighted_sem_append_(&w.queue, &leaving);
+    plim_store_relaxed_(&w.waiting, 1);
+    weighted_sem_unlock_(&w, &s);
+
+    ASSERT_EQ_FMT(0, weighted_sem_acquire(&w, 1), "%d");
+    ASSERT_EQ_FMT(0, weighted_sem_release(&w, 1), "%d");
+    ASSERT_EQ_FMT(0, weighted_sem_release(&w, 3), "%d");
+    ASSERT_EQ_FMT(0, weighted_sem_resize(&w, 3), "%d");
+    ASSERT_EQ_FMT(0, weighted_sem_resize(&w, 5), "%d");
+    ASSERT_EQ_FMT(0, weighted_sem_close(&w), "%d");
+    ASSERT(w.queue.first == &leaving && w.queue.last == &leaving);
+    ASSERT_EQ_FMT(ETIMEDOUT, weighted_sem_drain_all(&w, 0), "%d"); /* destroy would wait for it */
+    ASSERT_EQ_FMT(ETIMEDOUT, weighted_sem_drain_all(&w, PLIM_US(10)), "%d");
+
+    s = weighted_sem_lock_(&w);
+    weighted_sem_leave_queue_(&w, &leaving);
+    weighted_sem_unlock_(&w, &s);
+    ASSERT_EQ_FMT(0, weighted_sem_drain_all(&w, 0), "%d");
+    ASSERT_IDLE_AND_DESTROY(&w);
+    PASS();
+}
+
+TEST a_worker_that_is_leaving_gets_no_task(void)
+{
+    weighted_sem w;
+    atomic_int runs;
+    atomic_init(&runs, 0);
+    make(&w, 5);
+    ASSERT_EQ_FMT(0, weighted_sem_start(&w, 1, count, &runs), "%d");
+    ASSERT(EVENTUALLY((weighted_sem_snapshot(&w), w.parked.first != NULL)));
+    weighted_sem_sleeper_ *worker = w.parked.first;
+    plim_store_relaxed_(&worker->state, WEIGHTED_SEM_LEAVING_);
+    ASSERT_EQ_FMT(0, weighted_sem_start(&w, 1, count, &runs), "%d");
+    ASSERT_EQ_FMT(0, weighted_sem_drain(&w, PLIM_FOREVER), "%d");
+    ASSERT_EQ_FMT(2u, w.threads, "%u");
+    plim_store_relaxed_(&worker->state, WEIGHTED_SEM_WAITING_);
+    ASSERT_EQ_FMT(2, atomic_load(&runs), "%d");
+    ASSERT_IDLE_AND_DESTROY(&w);
+    PASS();
+}
+
+TEST a_long_held_lock_delays_but_loses_nothing(void)
+{
+    weighted_sem w;
+    caller c[4];
+    memset(c, 0, sizeof c);
+    make(&w, 5);
+    weighted_sem_job job;
+    ASSERT_EQ_FMT(0, weighted_sem_begin(&w, 2, &job), "%d");
+    weighted_sem_section_ s = weighted_sem_lock_(&w);
+    for (int i = 0; i < 3; i++) {
+        c[i] = (caller){.w = &w, .call = i, .weight = 1, .fn = nothing};
+        start_call(&c[i]);
+    }
+    plim_thread thread;
+    start(&thread, finish_it, &job);
+    ASSERT(EVENTUALLY(plim_waiters_(plim_load_relaxed_(&w.lock.word)) == 4)); /* all asleep */
+    weighted_sem_unlock_(&w, &s);
+    join(thread);
+    join_calls(c, 3);
+    ASSERT_EQ_FMT(0, weighted_sem_release(&w, 1), "%d");
+    ASSERT_EQ_FMT(0, weighted_sem_drain_all(&w, PLIM_FOREVER), "%d");
+    ASSERT_IDLE_AND_DESTROY(&w);
+    PASS();
+}
+
+TEST quiet_means_that_no_thread_is_being_created_either(void)
+{
+    weighted_sem w;
+    make(&w, 1);
+    w.hiring = 1;
+    ASSERT_EQ_FMT(ETIMEDOUT, weighted_sem_drain_all(&w, 0), "%d");
+    ASSERT_EQ_FMT(ETIMEDOUT, weighted_sem_drain_all(&w, PLIM_US(10)), "%d");
+    w.hiring = 0;
+    ASSERT_IDLE_AND_DESTROY(&w);
+    PASS();
+}
+
 /* ---- figures ---- */
 
 TEST figures_agree_with_each_other(void)
@@ -2152,6 +2290,7 @@ SUITE(weighted_sem_suite)
 
     RUN_TESTp(a_job_that_would_wait_for_itself_is_told, 5, EDEADLK);
     RUN_TESTp(a_job_that_would_wait_for_itself_is_told, 4, 0);
+    RUN_TEST(a_job_that_holds_more_than_the_total_is_told);
     RUN_TEST(a_job_behind_a_head_that_needs_its_weight_is_told);
     RUN_TESTp(two_jobs_do_not_wait_for_each_other, false);
     RUN_TESTp(two_jobs_do_not_wait_for_each_other, true);
@@ -2162,6 +2301,12 @@ SUITE(weighted_sem_suite)
     RUN_TEST(a_refusal_gives_the_weight_back);
     RUN_TEST(a_job_of_an_executor_that_waits_for_itself_is_told);
     RUN_TEST(a_job_may_end_the_thread_of_an_executor);
+
+    RUN_TEST(a_place_for_one_more_job_is_needed_too);
+    RUN_TEST(whoever_is_leaving_is_left_alone);
+    RUN_TEST(a_worker_that_is_leaving_gets_no_task);
+    RUN_TEST(a_long_held_lock_delays_but_loses_nothing);
+    RUN_TEST(quiet_means_that_no_thread_is_being_created_either);
 
     RUN_TEST(figures_agree_with_each_other);
     RUN_TEST(what_was_written_before_is_seen_by_whoever_is_let_in);

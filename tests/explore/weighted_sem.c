@@ -403,6 +403,21 @@ static void start_and_destroy(void)
     start_one();
     explore_check(weighted_sem_destroy(&world.w) == 0);
     explore_check(world.runs == 2);
+    explore_free(&world.w, sizeof world.w);
+}
+
+/* The starter may still be about to learn of the thread whose job has ended. */
+static void start_in_passing(void)
+{
+    explore_check(weighted_sem_start(&world.w, 1, note_run, NULL) == 0);
+}
+
+static void destroy_when_it_ran(void)
+{
+    if (world.runs == 1) {
+        explore_check(weighted_sem_destroy(&world.w) == 0);
+        explore_free(&world.w, sizeof world.w);
+    }
 }
 
 static void nothing(void)
@@ -414,6 +429,9 @@ SCENARIO(own_workers, "two jobs on own threads, and destroy waits for both", tot
 
 SCENARIO(own_worker, "two jobs one after the other, and destroy waits for both", total_1, nothing,
          BODIES(start_and_destroy), .spare = 2, .preemptions = 4);
+
+SCENARIO(destroy_and_hire, "destroy waits for a thread that is being created", total_1, nothing,
+         BODIES(start_in_passing, destroy_when_it_ran), .spare = 1, .preemptions = 3);
 
 static void two_runs(void)
 {
@@ -525,6 +543,17 @@ static void fail_1(void)
     begin_and_finish(1, 1, ENOENT);
 }
 
+/* After a drain, the errors of what it waited for can be extracted. */
+static void drain_and_extract(void)
+{
+    weighted_sem_error e;
+    bool began = world.began[0];
+    explore_check(weighted_sem_drain(&world.w, PLIM_FOREVER) == 0);
+    int n = (int)weighted_sem_extract_errors(&world.w, &e, 1);
+    explore_check(!began || n == 1);
+    world.errors += n + 1; /* the other one was never there */
+}
+
 static void extract(void)
 {
     weighted_sem_error e;
@@ -541,6 +570,9 @@ static void none_lost_none_doubled(void)
 
 SCENARIO(errors, "extraction beside failing jobs loses and doubles nothing", total_2,
          none_lost_none_doubled, BODIES(fail_0, fail_1, extract), .preemptions = 3);
+
+SCENARIO(drained_errors, "a drain returns after the errors are stored", total_2,
+         none_lost_none_doubled, BODIES(fail_0, drain_and_extract), .preemptions = 4);
 
 static void destroy_if_he_waits(void)
 {
@@ -570,11 +602,13 @@ const explore_scenario *const explore_scenarios[] = {&two_on_one,
                                                      &drain_all_races,
                                                      &own_workers,
                                                      &own_worker,
+                                                     &destroy_and_hire,
                                                      &two_starters,
                                                      &starter_and_caller,
                                                      &too_few_threads,
                                                      &greedy_jobs,
                                                      &executor,
                                                      &errors,
+                                                     &drained_errors,
                                                      &destroy,
                                                      NULL};
