@@ -132,13 +132,26 @@ check-readme: ## does the README show the example that is tested, and the header
 	@awk '/^```c$$/ { on = 1; next } /^```$$/ { on = 0 } on' README.md >$(BUILD)/readme/shown.c
 	@sed '/^\/\*/,/\*\//d; s|"../semaphore.h"|"semaphore.h"|' examples/limited_downloads.c | \
 	   diff - $(BUILD)/readme/shown.c
-	@awk '/^ \*     #include/ { on = 1 } /^ \* OVERVIEW/ { exit } on' semaphore.h | \
-	   sed 's/^ \* \{0,1\}//' >$(BUILD)/readme/quick_start.c
+	@for h in $(HEADERS); do \
+	   awk '/^ \*     #include/ { on = 1 } /^ \* OVERVIEW/ { exit } on' $$h | \
+	     sed 's/^ \* \{0,1\}//' >$(BUILD)/readme/$$h.quick_start.c; \
+	 done
 	@{ echo 'static int download(const char *url) { return url[0] == 0; }'; \
-	   cat $(BUILD)/readme/quick_start.c; echo 'int main(void) { return fetch("x"); }'; \
-	 } >$(BUILD)/readme/complete.c
-	@$(CC) $(STD) $(WARNINGS) -Wno-missing-prototypes -iquote . $(BUILD)/readme/complete.c \
-	   -o $(BUILD)/readme/complete -pthread && $(BUILD)/readme/complete
+	   cat $(BUILD)/readme/semaphore.h.quick_start.c; \
+	   echo 'int main(void) { return fetch("x"); }'; \
+	 } >$(BUILD)/readme/semaphore.c
+	@{ echo '#include <stddef.h>'; echo '#include <stdint.h>'; \
+	   echo 'struct model { uint64_t gigabytes; };'; \
+	   echo 'static int train(void *m) { return ((struct model *)m)->gigabytes == 2; }'; \
+	   echo 'static void report(void *m, int code) { ((struct model *)m)->gigabytes += (uint64_t)code; }'; \
+	   cat $(BUILD)/readme/weighted_sem.h.quick_start.c; \
+	   echo 'int main(void) {'; \
+	   echo 'struct model m[] = {{1}, {2}, {180}}; return train_all(m, 3) != 0 || m[1].gigabytes != 3; }'; \
+	 } >$(BUILD)/readme/weighted_sem.c
+	@for h in $(HEADERS:.h=); do \
+	   $(CC) $(STD) $(WARNINGS) -Wno-missing-prototypes -iquote . $(BUILD)/readme/$$h.c \
+	     -o $(BUILD)/readme/$$h -pthread && $(BUILD)/readme/$$h || exit 1; \
+	 done
 
 .PHONY: check-shadow
 check-shadow: ## does <semaphore.h> still mean POSIX's to those who want it?
@@ -214,13 +227,16 @@ coverage: ## lines and branches of the headers that the tests reach (needs gcovr
 	@CC='$(CC)' BUILD='$(BUILD)' tests/coverage.sh || test $$? -eq 77
 
 .PHONY: bench
-bench: ## our semaphore beside the limit and its peers: a table, JSON and a plot in $(BUILD)
+bench: ## our headers beside the limit and their peers: tables, JSON and plots in $(BUILD)
 	@CC='$(CC)' CXX='$(CXX)' BUILD='$(BUILD)' bench/build.sh
 	@$(BUILD)/bench/bench_semaphore $(BENCH_FLAGS) --json $(BUILD)/bench_semaphore.json
-	@if grep -q '"scenario": "contended"' $(BUILD)/bench_semaphore.json; then \
-	   awk -f bench/plot.awk $(BUILD)/bench_semaphore.json >$(BUILD)/bench_semaphore.svg && \
-	     echo "drawn in $(BUILD)/bench_semaphore.svg"; \
-	 fi
+	@$(BUILD)/bench/bench_weighted_sem $(BENCH_FLAGS) --json $(BUILD)/bench_weighted_sem.json
+	@for b in bench_semaphore bench_weighted_sem; do \
+	   if grep -q '"scenario": "contended"' $(BUILD)/$$b.json; then \
+	     awk -f bench/plot.awk $(BUILD)/$$b.json >$(BUILD)/$$b.svg && \
+	       echo "drawn in $(BUILD)/$$b.svg"; \
+	   fi; \
+	 done
 
 # ---- housekeeping
 
@@ -243,14 +259,16 @@ PACKAGES = gcc g++ clang libclang-rt-14-dev clang-format valgrind strace gcovr m
            gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-arm-linux-gnueabihf \
            libc6-dev-armhf-cross gcc-s390x-linux-gnu libc6-dev-s390x-cross \
            gcc-mingw-w64-x86-64 wine64 qemu-user
+# peers of weighted_sem.h in other languages; `make deps FOREIGN=` does without them
+FOREIGN  = golang-go golang-golang-x-sync-dev default-jdk-headless cargo librust-tokio-dev
 .PHONY: deps
 deps: ## install, on Debian, what the optional checks need
 	@if command -v apt-get >/dev/null; then \
 	   sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; \
-	   missing=; for p in $(PACKAGES); do dpkg -s $$p >/dev/null 2>&1 || missing="$$missing $$p"; done; \
+	   missing=; for p in $(PACKAGES) $(FOREIGN); do dpkg -s $$p >/dev/null 2>&1 || missing="$$missing $$p"; done; \
 	   [ -z "$$missing" ] || { $$sudo apt-get update -qq && \
 	     DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -qq -y --no-install-recommends $$missing; }; \
-	 else echo "skipped: no apt-get here; install by hand: $(PACKAGES)"; fi
+	 else echo "skipped: no apt-get here; install by hand: $(PACKAGES) $(FOREIGN)"; fi
 
 .PHONY: install
 install: ## copy the headers to $(DESTDIR)$(PREFIX)/include/plimsoll

@@ -2010,6 +2010,17 @@ static inline bool weighted_sem_decide_(weighted_sem_sleeper_ *sleeper, uint64_t
     return true;
 }
 
+/* One of several looks at something that another thread is about to change: the first few without
+ * leaving the CPU, the others after offering it to that thread. */
+static inline void weighted_sem_between_looks_(int i)
+{
+    if (i < PLIM_SPIN_UNASKED_) {
+        plim_pause_();
+    } else {
+        plim_thread_yield_();
+    }
+}
+
 /* Sleeps until the wait is ended and returns its answer; or ETIMEDOUT, and then the sleeper has to
  * be taken off its list. */
 PLIM_SLOW_ int weighted_sem_sleep_(weighted_sem_sleeper_ *self, int64_t timeout_ns, bool spin)
@@ -2432,11 +2443,7 @@ static inline void weighted_sem_retire_(weighted_sem *w, weighted_sem_worker_ *s
 static inline void weighted_sem_look_(weighted_sem *w)
 {
     for (int i = 0; i < PLIM_SPIN && plim_load_relaxed_(&w->ready) == 0; i++) {
-        if (i < PLIM_SPIN_UNASKED_) {
-            plim_pause_();
-        } else {
-            plim_thread_yield_();
-        }
+        weighted_sem_between_looks_(i);
     }
 }
 
@@ -2712,7 +2719,13 @@ PLIM_SLOW_ int weighted_sem_enter_(weighted_sem *w, weighted_sem_sleeper_ *self,
     if (error != 0) {
         return error;
     }
-    error = weighted_sem_sleep_(self, timeout_ns, true);
+    /* A start waits for a worker, which may want the CPU: so it offers it between looks. Callers
+     * that run their jobs themselves are better off not to, they would only take turns. */
+    bool start = self->task.fn != NULL;
+    for (int i = 0; start && i < PLIM_SPIN && plim_load_relaxed_(&self->wake.word) == 0; i++) {
+        weighted_sem_between_looks_(i);
+    }
+    error = weighted_sem_sleep_(self, timeout_ns, !start);
     if (error == ETIMEDOUT) {
         s = weighted_sem_lock_(w);
         weighted_sem_leave_queue_(w, self);

@@ -10,6 +10,8 @@
 #define PLIM_BENCH_H
 
 #include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <time.h>
@@ -47,7 +49,8 @@ typedef struct bench_thread {
     uint64_t most_turns[3]; /* of the hog, during one wait; likewise */
     bench_run *run;
     void (*body)(struct bench_thread *self);
-    int cpu; /* to be pinned to, or -1 */
+    int cpu;    /* to be pinned to, or -1 */
+    int number; /* from 0 */
     pthread_t id;
 } bench_thread;
 
@@ -123,6 +126,36 @@ static inline void bench_pause(void)
 #else
     __asm__ volatile("" ::: "memory");
 #endif
+}
+
+/* The least that a semaphore can do which must look before it takes. It never sleeps, but yields:
+ * with more threads than CPUs it would else spin away the time that the holder needs. */
+static inline void bench_cas_take(uint64_t *word, uint64_t weight)
+{
+    uint64_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
+    for (int looks = 1;; looks++) {
+        if (seen >= weight) {
+            if (__atomic_compare_exchange_n(word, &seen, seen - weight, true, __ATOMIC_ACQUIRE,
+                                            __ATOMIC_RELAXED)) {
+                return;
+            }
+            continue;
+        }
+        if (looks % 64 == 0) {
+            sched_yield();
+        }
+        bench_pause();
+        seen = __atomic_load_n(word, __ATOMIC_RELAXED);
+    }
+}
+
+static inline void bench_cas_give(uint64_t *word, uint64_t weight)
+{
+    uint64_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(word, &seen, seen + weight, true, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED)) {
+        continue;
+    }
 }
 
 static inline void bench_sleep(int64_t ns)

@@ -5,22 +5,14 @@
  *     bench/build.sh && build/bench/bench_semaphore [--quick] [--scenario NAME] [--reps N]
  *                                                   [--ms N] [--json FILE]
  *
- * The method. Nanoseconds of a shared machine mean little, so everything is a ratio within one
- * run: the contestants of a table take turns, round robin, one repetition each, and the next round
- * begins with another one. What is reported is the median over the rounds, and how far the middle
- * half of them spreads. A ratio is the median of the ratios within each round, not that of the
- * medians: a virtual machine has phases of a few seconds, in which its CPUs are near each other or
- * far, and all that contend run at half the speed of the phase before. A repetition during which
- * other processes kept the machine busy is done again, once, and the less disturbed of the two
- * counts; how busy they were over all is printed below each table.
+ * The method is described in report.h. A machine that others keep busy makes it take longer: every
+ * disturbed repetition is done again.
  *
  *   uncontended   one thread takes and gives the only permit; CPU time of the thread per pair
  *   contended     T threads, P permits, about 50 ns of work with the permit held, nothing between
  *   hog           one thread holds the only permit for 2 ms and wants it back at once, one waits
  *   pingpong      two threads wake each other through two semaphores
  *   syscalls      system calls and allocations of a million uncontended pairs of ours
- *
- * The bars at the end are aims, not tests: a miss is printed and does not fail.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -28,16 +20,12 @@
 #include "../semaphore.h"
 #include "bench.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <math.h>
+#include <limits.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -62,36 +50,6 @@
 #define BENCH_RELEASE(s) BENCH_XADD(__atomic_fetch_add(s, 1, __ATOMIC_RELEASE))
 #include "loops.h"
 
-/* The least that a semaphore can do which must look before it takes. It never sleeps, but yields:
- * with more threads than CPUs it would else spin away the time that the holder needs. */
-static inline void limit_cas_take(uint64_t *count)
-{
-    uint64_t seen = __atomic_load_n(count, __ATOMIC_RELAXED);
-    for (int looks = 1;; looks++) {
-        if (seen != 0) {
-            if (__atomic_compare_exchange_n(count, &seen, seen - 1, true, __ATOMIC_ACQUIRE,
-                                            __ATOMIC_RELAXED)) {
-                return;
-            }
-            continue;
-        }
-        if (looks % 64 == 0) {
-            sched_yield();
-        }
-        bench_pause();
-        seen = __atomic_load_n(count, __ATOMIC_RELAXED);
-    }
-}
-
-static inline void limit_cas_give(uint64_t *count)
-{
-    uint64_t seen = __atomic_load_n(count, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(count, &seen, seen + 1, true, __ATOMIC_RELEASE,
-                                        __ATOMIC_RELAXED)) {
-        continue;
-    }
-}
-
 #define BENCH_ID bench_limit_cas
 #define BENCH_LABEL "limit: CAS pair"
 #define BENCH_KIND BENCH_LIMIT
@@ -99,8 +57,8 @@ static inline void limit_cas_give(uint64_t *count)
 #define BENCH_TYPE uint64_t
 #define BENCH_CREATE(s, permits) *(s) = (permits)
 #define BENCH_DESTROY(s) (void)(s)
-#define BENCH_ACQUIRE(s) limit_cas_take(s)
-#define BENCH_RELEASE(s) limit_cas_give(s)
+#define BENCH_ACQUIRE(s) bench_cas_take(s, 1)
+#define BENCH_RELEASE(s) bench_cas_give(s, 1)
 #include "loops.h"
 
 /* A hand-over without a count: one word says "go", and the other side spins or sleeps for it. */
@@ -341,7 +299,9 @@ static inline void nsync_sem_release(nsync_sem *s)
 #include "loops.h"
 #endif
 
-static const bench_contestant *const contestants[] = {
+typedef bench_contestant contestant;
+
+static const contestant *const contestants[] = {
     &bench_limit_xadd,
     &bench_limit_cas,
     &bench_limit_spin,
@@ -397,186 +357,39 @@ static const char *const skipped[] = {
     NULL,
 };
 
-/* ---- The tables ----------------------------------------------------------------------------- */
+#include "report.h"
 
-enum { REPS_MAX = 99, TABLES_MAX = 16, METRICS_MAX = 4, COLUMNS_MAX = 12 };
+/* ---- Repetitions of each scenario ----------------------------------------------------------- */
 
-typedef enum reading { MEDIAN, WORST, SPREAD, TO_LIMIT, TO_SEM_T } reading;
-
-typedef struct column {
-    const char *header;
-    int metric;
-    reading reading;
-} column;
-
-typedef struct scenario {
-    const char *name, *title;
-    const char *note;                 /* below its last table, or NULL */
-    const bench_contestant *limit;    /* of TO_LIMIT, or NULL */
-    const char *metrics[METRICS_MAX]; /* as the JSON calls them; less is better in all */
-    column columns[COLUMNS_MAX];
-    column order; /* by which the peers are sorted */
-} scenario;
-
-typedef struct row {
-    const bench_contestant *who;
-    double value[METRICS_MAX][REPS_MAX];
-} row;
-
-typedef struct table {
-    const scenario *of;
-    char config[32];
-    int threads, permits;
-    int rows, reps;
-    row row[CONTESTANTS];
-} table;
-
-static table tables[TABLES_MAX];
-static int table_count;
-
-static int ascending(const void *a, const void *b)
+static void measure_uncontended(const contestant *who, const table *t, double out[])
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    void *object = who->create((uint32_t)t->capacity);
+    out[0] = pair_ns(who->pairs, object);
+    who->destroy(object);
 }
 
-static const row *row_of(const table *t, const char *label)
+static void measure_contended(const contestant *who, const table *t, double out[])
 {
-    for (int i = 0; i < t->rows; i++) {
-        if (strcmp(t->row[i].who->label, label) == 0) {
-            return &t->row[i];
-        }
-    }
-    return NULL;
+    run.first = who->create((uint32_t)t->capacity);
+    window w = run_alike(who->contend, t->threads, options.ms);
+    out[0] = w.wall_ns / w.ops;
+    out[1] = w.cpu_ns / w.ops;
+    out[2] = w.worst_us;
+    out[3] = w.most_ops / w.least_ops;
+    who->destroy(run.first);
 }
 
-/* The value below which that part of them lies. */
-static double quantile_of(const double value[], int count, double part)
+static void measure_hog(const contestant *who, const table *t, double out[])
 {
-    double sorted[REPS_MAX];
-    memcpy(sorted, value, (size_t)count * sizeof sorted[0]);
-    qsort(sorted, (size_t)count, sizeof sorted[0], ascending);
-    double at = part * (count - 1);
-    int below = (int)at;
-    int above = below + 1 < count ? below + 1 : below;
-    if (at <= below || sorted[below] >= sorted[above]) {
-        return sorted[below]; /* and nothing is computed with what may be infinite */
-    }
-    return sorted[below] + (at - below) * (sorted[above] - sorted[below]);
-}
-
-/* The median of the ratios within each round; not a number if there is no such row. */
-static double ratio(const table *t, const row *r, const row *base, int metric)
-{
-    double ratios[REPS_MAX];
-    int count = 0;
-    for (int rep = 0; base != NULL && rep < t->reps; rep++) {
-        double x = r->value[metric][rep] / base->value[metric][rep];
-        if (!isnan(x)) { /* 0 / 0, or neither ever got a turn */
-            ratios[count++] = x;
-        }
-    }
-    return count == 0 ? (double)NAN : quantile_of(ratios, count, 0.5);
-}
-
-/* A cell. */
-static double look(const table *t, const row *r, column c)
-{
-    const double *value = r->value[c.metric];
-    switch (c.reading) {
-    case MEDIAN:
-        return quantile_of(value, t->reps, 0.5);
-    case WORST:
-        return quantile_of(value, t->reps, 1.0);
-    case SPREAD:
-        return 100 * (quantile_of(value, t->reps, 0.75) - quantile_of(value, t->reps, 0.25)) /
-               quantile_of(value, t->reps, 0.5);
-    case TO_LIMIT:
-        return t->of->limit == NULL ? (double)NAN
-                                    : ratio(t, r, row_of(t, t->of->limit->label), c.metric);
-    case TO_SEM_T:
-        return ratio(t, r, row_of(t, "sem_t"), c.metric);
-    }
-    return (double)NAN;
-}
-
-static double median(const table *t, const row *r, int metric)
-{
-    return look(t, r, (column){NULL, metric, MEDIAN});
-}
-
-static const char *number(double x, char text[static 32])
-{
-    if (isnan(x)) {
-        return strcpy(text, "-");
-    }
-    int decimals = fabs(x) < 10 ? 2 : fabs(x) < 100 ? 1 : 0;
-    snprintf(text, 32, "%.*f", decimals, x);
-    return text;
-}
-
-/* The limits come first, then we, then the peers, best first. */
-static bool goes_before(const table *t, const row *a, const row *b)
-{
-    if (a->who->kind != b->who->kind) {
-        return a->who->kind < b->who->kind;
-    }
-    return a->who->kind == BENCH_PEER && look(t, a, t->of->order) < look(t, b, t->of->order);
-}
-
-static void sort_rows(table *t)
-{
-    for (int i = 1; i < t->rows; i++) {
-        for (int j = i; j > 0 && goes_before(t, &t->row[j], &t->row[j - 1]); j--) {
-            row swap = t->row[j];
-            t->row[j] = t->row[j - 1];
-            t->row[j - 1] = swap;
-        }
-    }
-}
-
-static void print_table(const table *t)
-{
-    const column *columns = t->of->columns;
-    char text[32];
-    printf("\n%s%s%s (%d repetitions)\n", t->of->title, t->config[0] != '\0' ? ", " : "", t->config,
-           t->reps);
-    printf("  %-27s", "");
-    for (int i = 0; i < COLUMNS_MAX && columns[i].header != NULL; i++) {
-        printf(" %11s", columns[i].header);
-    }
-    printf("\n");
-    for (int i = 0; i < t->rows; i++) {
-        printf("  %-27s", t->row[i].who->label);
-        for (int k = 0; k < COLUMNS_MAX && columns[k].header != NULL; k++) {
-            printf(" %11s", number(look(t, &t->row[i], columns[k]), text));
-        }
-        printf("\n");
-    }
-    fflush(stdout);
-}
-
-/* ---- Running -------------------------------------------------------------------------------- */
-
-static struct {
-    int reps, ms;
-    const char *scenario, *json;
-} options;
-
-static double ns_per_tick = 1;
-static uint64_t work_rounds;
-
-/* A contestant that loses a wake-up would hang the run; say which one it was. */
-static char now_running[96];
-
-static void give_up(int signal_number)
-{
-    static const char text[] = "\nbench_semaphore: hangs, a wake-up was lost in: ";
-    (void)signal_number;
-    ssize_t ignored = write(2, text, sizeof text - 1);
-    ignored += write(2, now_running, strlen(now_running));
-    ignored += write(2, "\n", 1);
-    _exit(ignored > 0 ? 3 : 4);
+    run.first = who->create((uint32_t)t->capacity);
+    threads[0].body = who->hog;
+    threads[1].body = who->victim;
+    threads[0].cpu = threads[1].cpu = -1;
+    /* At least 20 turns of the hog: less would not show how long a victim can starve. */
+    window w = run_threads(2, options.ms > 40 ? options.ms : 40);
+    out[0] = w.most_turns;
+    out[1] = w.worst_us;
+    who->destroy(run.first);
 }
 
 /* The n-th CPU that we may run on, counted from 0, or -1. */
@@ -596,141 +409,11 @@ static int nth_cpu(int n)
     return -1;
 }
 
-static void *thread_main(void *arg)
-{
-    bench_thread *self = arg;
-#ifdef __linux__
-    if (self->cpu >= 0) {
-        cpu_set_t one;
-        CPU_ZERO(&one);
-        CPU_SET((size_t)self->cpu, &one);
-        sched_setaffinity(0, sizeof one, &one);
-    }
-#endif
-    self->body(self);
-    return NULL;
-}
-
-enum { THREADS_MAX = 16 };
-static bench_run run;
-static bench_thread threads[THREADS_MAX];
-
-typedef struct window {
-    double wall_ns, cpu_ns;
-    double ops, most_ops, least_ops; /* of all threads together, and of one */
-    double worst_us, most_turns;     /* of one wait */
-} window;
-
-/* Runs the threads, whose bodies and objects are set, and looks at them from outside, twice: all
- * that is counted lies between the two looks. */
-static window run_threads(int count, int ms)
-{
-    uint64_t before[THREADS_MAX];
-    window w = {0, 0, 0, 0, INFINITY, 0, 0};
-    uint64_t worst = 0;
-
-    alarm((unsigned)(60 + 4 * ms / 1000));
-    run.phase = BENCH_WARM;
-    run.work = work_rounds;
-    run.hog_turns = 0;
-    run.pong_is_over = 0;
-    for (int i = 0; i < count; i++) {
-        threads[i].ops = 0;
-        memset(threads[i].worst, 0, sizeof threads[i].worst);
-        memset(threads[i].most_turns, 0, sizeof threads[i].most_turns);
-        threads[i].run = &run;
-        if (pthread_create(&threads[i].id, NULL, thread_main, &threads[i]) != 0) {
-            fprintf(stderr, "bench_semaphore: no thread to be had\n");
-            exit(1);
-        }
-    }
-    bench_sleep((int64_t)ms * 1000000 / 5 + 1000000);
-    for (int i = 0; i < count; i++) {
-        before[i] = bench_read(&threads[i].ops);
-    }
-    int64_t wall = bench_clock(CLOCK_MONOTONIC);
-    int64_t cpu = bench_clock(CLOCK_PROCESS_CPUTIME_ID);
-    __atomic_store_n(&run.phase, BENCH_MEASURE, __ATOMIC_RELAXED);
-
-    bench_sleep((int64_t)ms * 1000000);
-
-    w.wall_ns = (double)(bench_clock(CLOCK_MONOTONIC) - wall);
-    w.cpu_ns = (double)(bench_clock(CLOCK_PROCESS_CPUTIME_ID) - cpu);
-    for (int i = 0; i < count; i++) {
-        double ops = (double)(bench_read(&threads[i].ops) - before[i]);
-        w.ops += ops;
-        w.most_ops = ops > w.most_ops ? ops : w.most_ops;
-        w.least_ops = ops < w.least_ops ? ops : w.least_ops;
-    }
-    __atomic_store_n(&run.phase, BENCH_STOP, __ATOMIC_RELAXED);
-    for (int i = 0; i < count; i++) {
-        pthread_join(threads[i].id, NULL);
-        for (int phase = BENCH_MEASURE; phase <= BENCH_STOP; phase++) {
-            worst = threads[i].worst[phase] > worst ? threads[i].worst[phase] : worst;
-            if ((double)threads[i].most_turns[phase] > w.most_turns) {
-                w.most_turns = (double)threads[i].most_turns[phase];
-            }
-        }
-    }
-    alarm(0);
-    w.worst_us = (double)worst * ns_per_tick / 1000;
-    return w;
-}
-
-static void measure_uncontended(const bench_contestant *who, const table *t, double out[])
-{
-    double least = (options.ms < 100 ? 2 : 10) * 1e6;
-    void *object = who->create(1);
-    (void)t;
-    alarm(60);
-    /* Twice as many until it lasts long enough: the last batch counts, those before warm up. */
-    for (uint64_t count = 1024;; count *= 2) {
-        int64_t before = bench_clock(CLOCK_THREAD_CPUTIME_ID);
-        who->pairs(object, count);
-        double spent = (double)(bench_clock(CLOCK_THREAD_CPUTIME_ID) - before);
-        if (spent >= least) {
-            out[0] = spent / (double)count;
-            break;
-        }
-    }
-    alarm(0);
-    who->destroy(object);
-}
-
-static void measure_contended(const bench_contestant *who, const table *t, double out[])
-{
-    run.first = who->create((uint32_t)t->permits);
-    for (int i = 0; i < t->threads; i++) {
-        threads[i].body = who->contend;
-        threads[i].cpu = -1;
-    }
-    window w = run_threads(t->threads, options.ms);
-    out[0] = w.wall_ns / w.ops;
-    out[1] = w.cpu_ns / w.ops;
-    out[2] = w.worst_us;
-    out[3] = w.most_ops / w.least_ops;
-    who->destroy(run.first);
-}
-
-static void measure_hog(const bench_contestant *who, const table *t, double out[])
-{
-    (void)t;
-    run.first = who->create(1);
-    threads[0].body = who->hog;
-    threads[1].body = who->victim;
-    threads[0].cpu = threads[1].cpu = -1;
-    /* At least 20 turns of the hog: less would not show how long a victim can starve. */
-    window w = run_threads(2, options.ms > 40 ? options.ms : 40);
-    out[0] = w.most_turns;
-    out[1] = w.worst_us;
-    who->destroy(run.first);
-}
-
-static void measure_pingpong(const bench_contestant *who, const table *t, double out[])
+static void measure_pingpong(const contestant *who, const table *t, double out[])
 {
     bool pinned = strcmp(t->config, "two CPUs") == 0;
-    run.first = who->create(0);
-    run.second = who->create(0);
+    run.first = who->create((uint32_t)t->capacity);
+    run.second = who->create((uint32_t)t->capacity);
     threads[0].body = who->ping;
     threads[1].body = who->pong;
     threads[0].cpu = pinned ? nth_cpu(0) : -1;
@@ -740,170 +423,6 @@ static void measure_pingpong(const bench_contestant *who, const table *t, double
     out[1] = w.cpu_ns / (2 * w.ops);
     who->destroy(run.first);
     who->destroy(run.second);
-}
-
-/* What the machine did since it started: in ticks of a few milliseconds, so good enough for a long
- * repetition only. All 0 where the system does not tell. */
-typedef struct load {
-    double wall_ns, own_ns, busy_ns, stolen_ns;
-} load;
-
-static load machine_load(void)
-{
-    double field[8] = {0};
-    int got = 0;
-    load l = {(double)bench_clock(CLOCK_MONOTONIC), (double)bench_clock(CLOCK_PROCESS_CPUTIME_ID),
-              0, 0};
-    FILE *stat = fopen("/proc/stat", "r");
-    if (stat != NULL) {
-        got = fscanf(stat, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &field[0], &field[1], &field[2],
-                     &field[3], &field[4], &field[5], &field[6], &field[7]);
-        fclose(stat);
-    }
-    if (got == 8) { /* all but 3 and 4, idle and waiting for a disk */
-        double tick_ns = 1e9 / (double)sysconf(_SC_CLK_TCK);
-        l.busy_ns = (field[0] + field[1] + field[2] + field[5] + field[6]) * tick_ns;
-        l.stolen_ns = field[7] * tick_ns;
-    }
-    return l;
-}
-
-/* The part of all CPU time since then that other processes used, and that the host took away. */
-static double others_since(load then)
-{
-    load now = machine_load();
-    double others = now.busy_ns - then.busy_ns - (now.own_ns - then.own_ns);
-    double all = (now.wall_ns - then.wall_ns) * (double)sysconf(_SC_NPROCESSORS_ONLN);
-    return now.busy_ns > 0 && others > 0 ? others / all : 0;
-}
-
-static double stolen_since(load then)
-{
-    load now = machine_load();
-    return (now.stolen_ns - then.stolen_ns) /
-           ((now.wall_ns - then.wall_ns) * (double)sysconf(_SC_NPROCESSORS_ONLN));
-}
-
-typedef void measure_function(const bench_contestant *who, const table *t, double out[]);
-
-/* One repetition, or the better of two if others were busy during the first. */
-static bool measure_quietly(measure_function *measure, const table *t, row *r, int rep)
-{
-    enum { TOO_SHORT_TO_TELL_MS = 100 };
-    const double too_much = 0.15;
-    double least = INFINITY;
-    bool again = false;
-    do {
-        double out[METRICS_MAX] = {0};
-        load before = machine_load();
-        measure(r->who, t, out);
-        double others = options.ms < TOO_SHORT_TO_TELL_MS ? 0 : others_since(before);
-        if (others < least) {
-            least = others;
-            for (int metric = 0; metric < METRICS_MAX; metric++) {
-                r->value[metric][rep] = out[metric];
-            }
-        }
-        again = !again && others > too_much;
-    } while (again);
-    return least <= too_much;
-}
-
-static const table *run_table(const scenario *of, int scenario_bit, const char *config, int count,
-                              int permits, int reps, measure_function *measure)
-{
-    table *t = &tables[table_count++];
-    int disturbed = 0;
-    t->of = of;
-    t->threads = count;
-    t->permits = permits;
-    t->reps = reps < REPS_MAX ? reps : REPS_MAX;
-    snprintf(t->config, sizeof t->config, "%s", config);
-    for (int i = 0; i < CONTESTANTS; i++) {
-        if ((contestants[i]->scenarios & scenario_bit) != 0) {
-            t->row[t->rows++].who = contestants[i];
-        }
-    }
-
-    load before = machine_load();
-    for (int rep = 0; rep < t->reps; rep++) {
-        for (int i = 0; i < t->rows; i++) {
-            row *r = &t->row[(i + rep) % t->rows];
-            snprintf(now_running, sizeof now_running, "%s %s %s", of->name, config, r->who->label);
-            disturbed += !measure_quietly(measure, t, r, rep);
-        }
-    }
-    double others = others_since(before), stolen = stolen_since(before);
-
-    sort_rows(t);
-    print_table(t);
-    printf("  others used %.0f %% of the CPUs meanwhile, the host took %.0f %%; %d of %d "
-           "repetitions disturbed\n",
-           100 * others, 100 * stolen, disturbed, t->rows * t->reps);
-    if (of->note != NULL) {
-        printf("  %s\n", of->note);
-    }
-    return t;
-}
-
-/* ---- The bars ------------------------------------------------------------------------------- */
-
-typedef struct bar {
-    char text[96];
-    double reached, aim;
-    bool at_least;
-} bar;
-
-enum { BARS_MAX = 96 };
-static bar bars[BARS_MAX];
-static int bar_count;
-
-static bool bar_met(const bar *b)
-{
-    return b->at_least ? b->reached >= b->aim : b->reached <= b->aim;
-}
-
-__attribute__((format(printf, 4, 5))) static void add_bar(double reached, bool at_least, double aim,
-                                                          const char *format, ...)
-{
-    bar *b = &bars[bar_count];
-    va_list arguments;
-    if (isnan(reached) || bar_count == BARS_MAX) {
-        return; /* the peer is not here */
-    }
-    bar_count++;
-    va_start(arguments, format);
-    vsnprintf(b->text, sizeof b->text, format, arguments);
-    va_end(arguments);
-    b->reached = reached;
-    b->aim = aim;
-    b->at_least = at_least;
-}
-
-/* The peer with the least median of the first metric, leaving one out. */
-static const row *best_peer(const table *t, const char *but)
-{
-    const row *best = NULL;
-    for (int i = 0; i < t->rows; i++) {
-        const row *r = &t->row[i];
-        if (r->who->kind == BENCH_PEER && strcmp(r->who->label, but) != 0 &&
-            (best == NULL || median(t, r, 0) < median(t, best, 0))) {
-            best = r;
-        }
-    }
-    return best;
-}
-
-static void print_bars(void)
-{
-    printf("\nbars\n");
-    for (int i = 0; i < bar_count; i++) {
-        printf("  %-6s %9.3f  %s %.2f  %s\n", bar_met(&bars[i]) ? "met" : "missed", bars[i].reached,
-               bars[i].at_least ? ">=" : "<=", bars[i].aim, bars[i].text);
-    }
-    if (bar_count == 0) {
-        printf("  none of them was measured\n");
-    }
 }
 
 /* ---- The scenarios -------------------------------------------------------------------------- */
@@ -918,15 +437,14 @@ static void run_uncontended(void)
         .columns = {{"ns/pair", 0, MEDIAN},
                     {"spread %", 0, SPREAD},
                     {"x CAS pair", 0, TO_LIMIT},
-                    {"x sem_t", 0, TO_SEM_T}},
-        .order = {NULL, 0, MEDIAN},
+                    {"x sem_t", 0, TO_REFERENCE}},
     };
     /* Short repetitions, so there can be more of them. */
     const table *t =
         run_table(&uncontended, BENCH_UNCONTENDED, "", 1, 1, 3 * options.reps, measure_uncontended);
     const row *us = row_of(t, "csem");
-    add_bar(look(t, us, (column){NULL, 0, TO_LIMIT}), false, 1.15, "uncontended: time x CAS pair");
-    add_bar(look(t, us, (column){NULL, 0, TO_SEM_T}), false, 0.9, "uncontended: time x sem_t");
+    add_bar(look(t, us, 0, TO_LIMIT), false, 1.15, "uncontended: time x CAS pair");
+    add_bar(look(t, us, 0, TO_REFERENCE), false, 0.9, "uncontended: time x sem_t");
 }
 
 static void run_contended(void)
@@ -939,13 +457,12 @@ static void run_contended(void)
         .columns = {{"ns/op", 0, MEDIAN},
                     {"spread %", 0, SPREAD},
                     {"x CAS pair", 0, TO_LIMIT},
-                    {"x sem_t", 0, TO_SEM_T},
+                    {"x sem_t", 0, TO_REFERENCE},
                     {"CPU ns/op", 1, MEDIAN},
-                    {"x sem_t", 1, TO_SEM_T},
+                    {"x sem_t", 1, TO_REFERENCE},
                     {"worst us", 2, MEDIAN},
                     {"of all", 2, WORST},
                     {"max/min", 3, MEDIAN}},
-        .order = {NULL, 0, MEDIAN},
     };
     for (int count = 2; count <= THREADS_MAX; count *= 2) {
         for (int half = 0; half <= (count > 2); half++) {
@@ -956,19 +473,18 @@ static void run_contended(void)
                                        options.reps, measure_contended);
             const row *us = row_of(t, "csem"), *sem_t_row = row_of(t, "sem_t");
             const row *best = best_peer(t, "");
-            add_bar(1 / look(t, us, (column){NULL, 0, TO_SEM_T}), true, count == 2 ? 1.0 : 1.5,
+            add_bar(1 / look(t, us, 0, TO_REFERENCE), true, count == 2 ? 1.0 : 1.5,
                     "%s: throughput x sem_t", config);
             if (best != NULL) {
                 add_bar(1 / ratio(t, us, best, 0), true, 0.9, "%s: throughput x the best peer, %s",
                         config, best->who->label);
             }
-            add_bar(look(t, us, (column){NULL, 1, TO_SEM_T}), false, 1.0,
-                    "%s: CPU per operation x sem_t", config);
-            add_bar(look(t, us, (column){NULL, 2, TO_SEM_T}), false, 1.0,
+            add_bar(look(t, us, 1, TO_REFERENCE), false, 1.0, "%s: CPU per operation x sem_t",
+                    config);
+            add_bar(look(t, us, 2, TO_REFERENCE), false, 1.0,
                     "%s: worst wait of a repetition x sem_t", config);
             if (sem_t_row != NULL) {
-                const column of_all = {NULL, 2, WORST};
-                add_bar(look(t, us, of_all) / look(t, sem_t_row, of_all), false, 1.0,
+                add_bar(look(t, us, 2, WORST) / look(t, sem_t_row, 2, WORST), false, 1.0,
                         "%s: worst wait of all x sem_t", config);
             }
         }
@@ -984,14 +500,14 @@ static void run_hog(void)
         .metrics = {"turns", "worst_us"},
         .columns = {{"hog's turns", 0, MEDIAN},
                     {"of all", 0, WORST},
-                    {"x sem_t", 0, TO_SEM_T},
+                    {"x sem_t", 0, TO_REFERENCE},
                     {"worst us", 1, MEDIAN},
                     {"of all", 1, WORST},
-                    {"x sem_t", 1, TO_SEM_T}},
-        .order = {NULL, 1, MEDIAN},
+                    {"x sem_t", 1, TO_REFERENCE}},
+        .order = 1,
     };
     const table *t = run_table(&hog, BENCH_HOG, "P=1", 2, 1, options.reps, measure_hog);
-    add_bar(look(t, row_of(t, "csem"), (column){NULL, 0, WORST}), false, 5,
+    add_bar(look(t, row_of(t, "csem"), 0, WORST), false, 5,
             "hog: turns of the hog during one wait");
 }
 
@@ -1007,9 +523,8 @@ static void run_pingpong(void)
         .columns = {{"ns", 0, MEDIAN},
                     {"spread %", 0, SPREAD},
                     {"x futex", 0, TO_LIMIT},
-                    {"x sem_t", 0, TO_SEM_T},
+                    {"x sem_t", 0, TO_REFERENCE},
                     {"CPU ns", 1, MEDIAN}},
-        .order = {NULL, 0, MEDIAN},
     };
     /* Where the scheduler puts the two decides more than anything else about threads that sleep: on
      * one CPU a hand-over costs a tenth. So it is also measured with a CPU for each. */
@@ -1024,7 +539,7 @@ static void run_pingpong(void)
             run_table(&pingpong, BENCH_PINGPONG, config, 2, 0, options.reps, measure_pingpong);
         const row *us = row_of(t, "csem"), *quick = row_of(t, "LightweightSemaphore");
         const row *best = best_peer(t, "LightweightSemaphore");
-        add_bar(look(t, row_of(t, "csem, no spin"), (column){NULL, 0, TO_LIMIT}), false, 1.15,
+        add_bar(look(t, row_of(t, "csem, no spin"), 0, TO_LIMIT), false, 1.15,
                 "ping-pong, %s: no spin, time x futex", config);
         if (quick != NULL) {
             add_bar(ratio(t, us, quick, 0), false, 2.0,
@@ -1133,248 +648,35 @@ static void run_syscalls(void)
 #endif
 }
 
-/* ---- The machine ---------------------------------------------------------------------------- */
-
-static void calibrate(void)
-{
-    double best = INFINITY;
-    for (int i = 0; i < 7; i++) {
-        enum { ROUNDS = 1000000 };
-        int64_t before = bench_clock(CLOCK_THREAD_CPUTIME_ID);
-        bench_work(ROUNDS);
-        double each = (double)(bench_clock(CLOCK_THREAD_CPUTIME_ID) - before) / ROUNDS;
-        best = each < best ? each : best;
-    }
-    work_rounds = (uint64_t)(50 / best + 0.5);
-
-    int64_t before = bench_clock(CLOCK_MONOTONIC);
-    uint64_t ticks = bench_ticks();
-    bench_sleep(20000000);
-    ns_per_tick = (double)(bench_clock(CLOCK_MONOTONIC) - before) / (double)(bench_ticks() - ticks);
-}
-
-static const char *cpu_model(void)
-{
-    static char line[256];
-    FILE *info = fopen("/proc/cpuinfo", "r");
-    while (info != NULL && fgets(line, sizeof line, info) != NULL) {
-        char *colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) == 0 && colon != NULL) {
-            fclose(info);
-            colon[strcspn(colon, "\n")] = '\0';
-            return colon + 2;
-        }
-    }
-    if (info != NULL) {
-        fclose(info);
-    }
-    return "unknown";
-}
-
-#ifndef BENCH_FLAGS
-#define BENCH_FLAGS "unknown"
-#endif
-#ifdef __clang__
-#define BENCH_COMPILER "clang " __clang_version__
-#else
-#define BENCH_COMPILER "gcc " __VERSION__
-#endif
-
-static void print_machine(void)
-{
-    struct utsname system;
-    uname(&system);
-    printf("CPU        %s, %ld CPUs, %s\n", cpu_model(), sysconf(_SC_NPROCESSORS_ONLN),
-           system.machine);
-    printf("kernel     %s %s\n", system.sysname, system.release);
-    printf("compiler   %s, flags %s\n", BENCH_COMPILER, BENCH_FLAGS);
-    printf("threads    not pinned, except where a table says so\n");
-    printf("run        %d repetitions of %d ms, round robin\n", options.reps, options.ms);
-    printf("work       %llu rounds, to take 50 ns\n", (unsigned long long)work_rounds);
-    for (int i = 0; skipped[i] != NULL; i++) {
-        printf("skipped    %s\n", skipped[i]);
-    }
-}
-
-/* ---- JSON: a line for each result, so that line-oriented tools can read it ------------------ */
-
-static void json_string(FILE *out, const char *text)
-{
-    putc('"', out);
-    for (; *text != '\0'; text++) {
-        if (*text == '"' || *text == '\\') {
-            putc('\\', out);
-        }
-        if ((unsigned char)*text >= ' ') {
-            putc(*text, out);
-        }
-    }
-    putc('"', out);
-}
-
-static void json_number(FILE *out, double x)
-{
-    if (isfinite(x)) {
-        fprintf(out, "%.6g", x);
-    } else {
-        fprintf(out, "null");
-    }
-}
-
-static void json_row(FILE *out, const table *t, const row *r)
-{
-    static const char *const kinds[] = {"limit", "ours", "peer"};
-    fprintf(out, "{\"scenario\": \"%s\", \"config\": \"%s\", \"threads\": %d, \"permits\": %d, ",
-            t->of->name, t->config, t->threads, t->permits);
-    fprintf(out, "\"contestant\": \"%s\", \"kind\": \"%s\"", r->who->label, kinds[r->who->kind]);
-    for (int metric = 0; metric < METRICS_MAX && t->of->metrics[metric] != NULL; metric++) {
-        const char *name = t->of->metrics[metric];
-        static const struct {
-            const char *suffix;
-            reading reading;
-        } readings[] = {
-            {"", MEDIAN}, {"_worst", WORST}, {"_to_limit", TO_LIMIT}, {"_to_sem_t", TO_SEM_T}};
-        for (int i = 0; i < 4; i++) {
-            fprintf(out, ", \"%s%s\": ", name, readings[i].suffix);
-            json_number(out, look(t, r, (column){NULL, metric, readings[i].reading}));
-        }
-        fprintf(out, ", \"%s_reps\": [", name);
-        for (int rep = 0; rep < t->reps; rep++) {
-            fprintf(out, rep == 0 ? "" : ", ");
-            json_number(out, r->value[metric][rep]);
-        }
-        fprintf(out, "]");
-    }
-    fprintf(out, "}");
-}
-
-static bool write_json(FILE *out)
-{
-    struct utsname system;
-    uname(&system);
-    fprintf(out, "{\n\"cpu\": ");
-    json_string(out, cpu_model());
-    fprintf(out, ",\n\"cpus\": %ld,\n\"kernel\": ", sysconf(_SC_NPROCESSORS_ONLN));
-    json_string(out, system.release);
-    fprintf(out, ",\n\"compiler\": ");
-    json_string(out, BENCH_COMPILER);
-    fprintf(out, ",\n\"flags\": ");
-    json_string(out, BENCH_FLAGS);
-    fprintf(out, ",\n\"reps\": %d,\n\"ms\": %d,\n\"skipped\": [", options.reps, options.ms);
-    for (int i = 0; skipped[i] != NULL; i++) {
-        fprintf(out, i == 0 ? "" : ", ");
-        json_string(out, skipped[i]);
-    }
-    fprintf(out, "],\n\"results\": [");
-    const char *separator = "\n";
-    for (int i = 0; i < table_count; i++) {
-        for (int k = 0; k < tables[i].rows; k++) {
-            fprintf(out, "%s", separator);
-            json_row(out, &tables[i], &tables[i].row[k]);
-            separator = ",\n";
-        }
-    }
-    fprintf(out, "\n],\n\"bars\": [");
-    for (int i = 0; i < bar_count; i++) {
-        fprintf(out, "%s{\"bar\": ", i == 0 ? "\n" : ",\n");
-        json_string(out, bars[i].text);
-        fprintf(out, ", \"reached\": ");
-        json_number(out, bars[i].reached);
-        fprintf(out, ", \"aim\": \"%s %.2f\", \"met\": %s}",
-                bars[i].at_least ? ">=" : "<=", bars[i].aim, bar_met(&bars[i]) ? "true" : "false");
-    }
-    fprintf(out, "\n]\n}\n");
-    return fclose(out) == 0;
-}
-
 /* ---- main ----------------------------------------------------------------------------------- */
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} scenarios[] = {
-    {"uncontended", run_uncontended}, {"contended", run_contended}, {"hog", run_hog},
-    {"pingpong", run_pingpong},       {"syscalls", run_syscalls},
+static const program bench_semaphore = {
+    .name = "bench_semaphore",
+    .reps = 7,
+    .ms = 200,
+    .in_vain_max = INT_MAX,
+    .reference = "sem_t",
+    .reference_suffix = "_to_sem_t",
+    .capacity_key = "permits",
+    .scenarios = {{"uncontended", run_uncontended},
+                  {"contended", run_contended},
+                  {"hog", run_hog},
+                  {"pingpong", run_pingpong},
+                  {"syscalls", run_syscalls}},
 };
-enum { SCENARIOS = sizeof scenarios / sizeof scenarios[0] };
-
-static int usage(void)
-{
-    fprintf(stderr, "usage: bench_semaphore [--quick] [--scenario NAME] [--reps N] [--ms N]"
-                    " [--json FILE]\nscenarios:");
-    for (int i = 0; i < SCENARIOS; i++) {
-        fprintf(stderr, " %s", scenarios[i].name);
-    }
-    fprintf(stderr, "\n");
-    return 2;
-}
-
-static bool known_scenario(const char *name)
-{
-    for (int i = 0; i < SCENARIOS; i++) {
-        if (strcmp(scenarios[i].name, name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* A whole number from 1 to most, or 0. */
-static int parse_count(const char *text, long most)
-{
-    char *end;
-    long value = strtol(text, &end, 10);
-    return *text != '\0' && *end == '\0' && value >= 1 && value <= most ? (int)value : 0;
-}
 
 int main(int argc, char **argv)
 {
-    bool quick = false;
     if (argc == 3 && strcmp(argv[1], "--pairs") == 0) { /* for strace: nothing else happens */
         static csem alone = CSEM_INIT(1);
         bench_csem.pairs(&alone, strtoull(argv[2], NULL, 10));
         return 0;
     }
-    options.json = "build/bench_semaphore.json";
-    for (int i = 1; i < argc; i++) {
-        const char *value = i + 1 < argc ? argv[i + 1] : "";
-        if (strcmp(argv[i], "--quick") == 0) {
-            quick = true;
-            continue;
-        } else if (strcmp(argv[i], "--scenario") == 0 && known_scenario(value)) {
-            options.scenario = value;
-        } else if (strcmp(argv[i], "--reps") == 0 && parse_count(value, REPS_MAX) != 0) {
-            options.reps = parse_count(value, REPS_MAX);
-        } else if (strcmp(argv[i], "--ms") == 0 && parse_count(value, 60000) != 0) {
-            options.ms = parse_count(value, 60000);
-        } else if (strcmp(argv[i], "--json") == 0 && *value != '\0') {
-            options.json = value;
-        } else {
-            return usage();
-        }
-        i++;
-    }
-    options.reps = options.reps != 0 ? options.reps : quick ? 3 : 7;
-    options.ms = options.ms != 0 ? options.ms : quick ? 10 : 200;
-
-    FILE *json = fopen(options.json, "w"); /* now: it would be a pity to find out at the end */
-    if (json == NULL) {
-        fprintf(stderr, "bench_semaphore: %s: %s\n", options.json, strerror(errno));
-        return 1;
-    }
-    signal(SIGALRM, give_up);
+    FILE *json = begin_report(&bench_semaphore, argc, argv);
     calibrate();
     print_machine();
-    for (int i = 0; i < SCENARIOS; i++) {
-        if (options.scenario == NULL || strcmp(options.scenario, scenarios[i].name) == 0) {
-            scenarios[i].run();
-        }
-    }
-    print_bars();
-    if (!write_json(json)) {
-        fprintf(stderr, "bench_semaphore: %s: %s\n", options.json, strerror(errno));
-        return 1;
-    }
-    printf("\nwritten to %s\n", options.json);
+    print_skipped();
+    run_scenarios();
+    end_report(json);
     return 0;
 }

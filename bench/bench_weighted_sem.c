@@ -5,18 +5,14 @@
  *     bench/build.sh && build/bench/bench_weighted_sem [--quick] [--scenario NAME] [--reps N]
  *                                                      [--ms N] [--json FILE]
  *
- * The method is that of bench_semaphore.c: everything is a ratio within one run, the contestants of
- * a table take turns, round robin, one repetition each, and what is reported is the median over the
- * rounds. Go, Java and tokio cannot run in this process. They are children that live as long as it
- * does, sleep while it is not their turn, and do one repetition when asked: so they are warm, and
- * take part in the rounds like the others.
+ * The method is described in report.h. Go, Java and tokio cannot run in this process. They are
+ * children that live as long as it does, sleep while it is not their turn, and do one repetition
+ * when asked: so they are warm, and take part in the rounds like the others.
  *
  *   uncontended   one thread takes and gives some weight, or runs an empty job; CPU time of it
  *   start         one thread starts empty jobs of weight 1 on warm workers
  *   contended     4 threads, random weights from 1 to 8, about 50 ns of work with the weight held
  *   handover      N threads sleep for the only weight; each hands it on to the next and goes away
- *
- * The bars at the end are aims, not tests: a miss is printed and does not fail.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -28,11 +24,11 @@
 #include <fcntl.h>
 #include <math.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #ifdef __linux__
@@ -65,7 +61,7 @@ typedef struct contestant {
     /* Either these, which weighted_loops.h generates, */
     void *(*create)(uint64_t total);
     void (*destroy)(void *object);
-    void (*pairs)(void *object, uint64_t weight, uint64_t count);
+    void (*pairs)(void *object, uint64_t count);
     void (*contend)(bench_thread *self);
     void (*contend_timed)(bench_thread *self);
     void (*starts)(bench_thread *self);
@@ -78,9 +74,11 @@ typedef struct contestant {
 
 enum { WEIGHT = 3, WEIGHT_MASK = 7 }; /* uncontended; contended: 1 more than what this leaves */
 
+static const volatile uint64_t unknown_weight = WEIGHT; /* to the compiler, that is */
+
 static inline uint64_t random_seed(const bench_thread *self)
 {
-    return (uint64_t)(self->cpu + 2) * 0x9e3779b97f4a7c15; /* cpu is its number here */
+    return (uint64_t)(self->number + 2) * 0x9e3779b97f4a7c15;
 }
 
 static inline uint64_t random_weight(uint64_t *random)
@@ -101,8 +99,8 @@ static inline uint64_t random_weight(uint64_t *random)
 #define BENCH_TYPE uint64_t
 #define BENCH_CREATE(s, total) *(s) = (total)
 #define BENCH_DESTROY(s) (void)(s)
-#define BENCH_ACQUIRE(s, weight) cas_take(s, weight)
-#define BENCH_RELEASE(s, weight) cas_give(s, weight)
+#define BENCH_ACQUIRE(s, weight) bench_cas_take(s, weight)
+#define BENCH_RELEASE(s, weight) bench_cas_give(s, weight)
 #include "weighted_loops.h"
 
 #define BENCH_ID limit_spinning_ring
@@ -403,6 +401,8 @@ static const char *skipped[16] = {
     NULL,
 };
 
+#include "report.h"
+
 static void skip(const char *text)
 {
     int i = 0;
@@ -536,282 +536,34 @@ static double children_ns(void)
     return all;
 }
 
-/* ---- The tables ----------------------------------------------------------------------------- */
-
-enum { REPS_MAX = 99, TABLES_MAX = 8, METRICS_MAX = 4, COLUMNS_MAX = 12 };
-
-typedef enum reading { MEDIAN, WORST, SPREAD, TO_LIMIT, TO_OURS } reading;
-
-typedef struct column {
-    const char *header;
-    int metric;
-    reading reading;
-} column;
-
-typedef struct scenario {
-    const char *name, *title;
-    const char *note;                 /* below its last table, or NULL */
-    const contestant *limit;          /* of TO_LIMIT, or NULL */
-    const char *metrics[METRICS_MAX]; /* as the JSON calls them; less is better in all */
-    column columns[COLUMNS_MAX];
-    column order; /* by which the peers are sorted */
-} scenario;
-
-typedef struct row {
-    const contestant *who;
-    double value[METRICS_MAX][REPS_MAX];
-} row;
-
-typedef struct table {
-    const scenario *of;
-    char config[48];
-    int threads, total;
-    int rows, reps;
-    row row[CONTESTANTS];
-} table;
-
-static table tables[TABLES_MAX];
-static int table_count;
-
-static int ascending(const void *a, const void *b)
+static process process_of(const contestant *who)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static const row *row_of(const table *t, const char *label)
-{
-    for (int i = 0; i < t->rows; i++) {
-        if (strcmp(t->row[i].who->label, label) == 0) {
-            return &t->row[i];
-        }
+    if (who->child == NULL) {
+        return OWN_PROCESS;
     }
-    return NULL;
+    return who->child->pid != 0 ? CHILD_PROCESS : DEAD_CHILD;
 }
 
-/* The value below which that part of them lies. */
-static double quantile_of(const double value[], int count, double part)
+static void give_up_with_children(int signal_number)
 {
-    double sorted[REPS_MAX];
-    memcpy(sorted, value, (size_t)count * sizeof sorted[0]);
-    qsort(sorted, (size_t)count, sizeof sorted[0], ascending);
-    double at = part * (count - 1);
-    int below = (int)at;
-    int above = below + 1 < count ? below + 1 : below;
-    if (at <= below || sorted[below] >= sorted[above]) {
-        return sorted[below]; /* and nothing is computed with what may be infinite */
-    }
-    return sorted[below] + (at - below) * (sorted[above] - sorted[below]);
-}
-
-/* The median of the ratios within each round; not a number if there is no such row. */
-static double ratio(const table *t, const row *r, const row *base, int metric)
-{
-    double ratios[REPS_MAX];
-    int count = 0;
-    for (int rep = 0; base != NULL && rep < t->reps; rep++) {
-        double x = r->value[metric][rep] / base->value[metric][rep];
-        if (!isnan(x)) { /* 0 / 0, or neither ever got a turn */
-            ratios[count++] = x;
-        }
-    }
-    return count == 0 ? (double)NAN : quantile_of(ratios, count, 0.5);
-}
-
-/* A cell. */
-static double look(const table *t, const row *r, column c)
-{
-    const double *value = r->value[c.metric];
-    switch (c.reading) {
-    case MEDIAN:
-        return quantile_of(value, t->reps, 0.5);
-    case WORST:
-        return quantile_of(value, t->reps, 1.0);
-    case SPREAD:
-        return 100 * (quantile_of(value, t->reps, 0.75) - quantile_of(value, t->reps, 0.25)) /
-               quantile_of(value, t->reps, 0.5);
-    case TO_LIMIT:
-        return t->of->limit == NULL ? (double)NAN
-                                    : ratio(t, r, row_of(t, t->of->limit->label), c.metric);
-    case TO_OURS:
-        return ratio(t, r, row_of(t, "weighted_sem"), c.metric);
-    }
-    return (double)NAN;
-}
-
-static double median(const table *t, const row *r, int metric)
-{
-    return look(t, r, (column){NULL, metric, MEDIAN});
-}
-
-static const char *number(double x, char text[static 32])
-{
-    if (isnan(x)) {
-        return strcpy(text, "-");
-    }
-    int decimals = fabs(x) < 10 ? 2 : fabs(x) < 100 ? 1 : 0;
-    snprintf(text, 32, "%.*f", decimals, x);
-    return text;
-}
-
-/* The limits come first, then we, then the peers, best first. */
-static bool goes_before(const table *t, const row *a, const row *b)
-{
-    if (a->who->kind != b->who->kind) {
-        return a->who->kind < b->who->kind;
-    }
-    return a->who->kind == BENCH_PEER && look(t, a, t->of->order) < look(t, b, t->of->order);
-}
-
-static void sort_rows(table *t)
-{
-    for (int i = 1; i < t->rows; i++) {
-        for (int j = i; j > 0 && goes_before(t, &t->row[j], &t->row[j - 1]); j--) {
-            row swap = t->row[j];
-            t->row[j] = t->row[j - 1];
-            t->row[j - 1] = swap;
-        }
-    }
-}
-
-static void print_table(const table *t)
-{
-    const column *columns = t->of->columns;
-    char text[32];
-    printf("\n%s%s%s (%d repetitions)\n", t->of->title, t->config[0] != '\0' ? ", " : "", t->config,
-           t->reps);
-    printf("  %-27s", "");
-    for (int i = 0; i < COLUMNS_MAX && columns[i].header != NULL; i++) {
-        printf(" %11s", columns[i].header);
-    }
-    printf("\n");
-    for (int i = 0; i < t->rows; i++) {
-        printf("  %-27s", t->row[i].who->label);
-        for (int k = 0; k < COLUMNS_MAX && columns[k].header != NULL; k++) {
-            printf(" %11s", number(look(t, &t->row[i], columns[k]), text));
-        }
-        printf("\n");
-    }
-    fflush(stdout);
-}
-
-/* ---- Running -------------------------------------------------------------------------------- */
-
-static struct {
-    int reps, ms;
-    const char *scenario, *json;
-} options;
-
-static double ns_per_tick = 1;
-static uint64_t work_rounds;
-
-/* A contestant that loses a wake-up would hang the run; say which one it was. */
-static char now_running[96];
-
-static void give_up(int signal_number)
-{
-    static const char text[] = "\nbench_weighted_sem: hangs, a wake-up was lost in: ";
-    (void)signal_number;
-    ssize_t ignored = write(2, text, sizeof text - 1);
-    ignored += write(2, now_running, strlen(now_running));
-    ignored += write(2, "\n", 1);
     for (int i = 0; i < CHILDREN; i++) {
         if (children[i].pid != 0) {
             kill(children[i].pid, SIGKILL);
         }
     }
-    _exit(ignored > 0 ? 3 : 4);
+    give_up(signal_number);
 }
 
-static void *thread_main(void *arg)
-{
-    bench_thread *self = arg;
-    self->body(self);
-    return NULL;
-}
-
-enum { THREADS_MAX = 16 };
-static bench_run run;
-static bench_thread threads[THREADS_MAX];
-
-typedef struct window {
-    double wall_ns, cpu_ns;
-    double ops, most_ops, least_ops; /* of all threads together, and of one */
-    double worst_us;                 /* of one wait */
-} window;
-
-/* Runs the threads, whose bodies and objects are set, and looks at them from outside, twice: all
- * that is counted lies between the two looks. */
-static window run_threads(int count, int ms)
-{
-    uint64_t before[THREADS_MAX];
-    window w = {0, 0, 0, 0, INFINITY, 0};
-    uint64_t worst = 0;
-
-    alarm((unsigned)(60 + 4 * ms / 1000));
-    run.phase = BENCH_WARM;
-    run.work = work_rounds;
-    for (int i = 0; i < count; i++) {
-        threads[i].ops = 0;
-        memset(threads[i].worst, 0, sizeof threads[i].worst);
-        threads[i].cpu = i;
-        threads[i].run = &run;
-        if (pthread_create(&threads[i].id, NULL, thread_main, &threads[i]) != 0) {
-            fprintf(stderr, "bench_weighted_sem: no thread to be had\n");
-            exit(1);
-        }
-    }
-    bench_sleep((int64_t)ms * 1000000 / 5 + 1000000);
-    for (int i = 0; i < count; i++) {
-        before[i] = bench_read(&threads[i].ops);
-    }
-    int64_t wall = bench_clock(CLOCK_MONOTONIC);
-    int64_t cpu = bench_clock(CLOCK_PROCESS_CPUTIME_ID);
-    __atomic_store_n(&run.phase, BENCH_MEASURE, __ATOMIC_RELAXED);
-
-    bench_sleep((int64_t)ms * 1000000);
-
-    w.wall_ns = (double)(bench_clock(CLOCK_MONOTONIC) - wall);
-    w.cpu_ns = (double)(bench_clock(CLOCK_PROCESS_CPUTIME_ID) - cpu);
-    for (int i = 0; i < count; i++) {
-        double ops = (double)(bench_read(&threads[i].ops) - before[i]);
-        w.ops += ops;
-        w.most_ops = ops > w.most_ops ? ops : w.most_ops;
-        w.least_ops = ops < w.least_ops ? ops : w.least_ops;
-    }
-    __atomic_store_n(&run.phase, BENCH_STOP, __ATOMIC_RELAXED);
-    for (int i = 0; i < count; i++) {
-        pthread_join(threads[i].id, NULL);
-        for (int phase = BENCH_MEASURE; phase <= BENCH_STOP; phase++) {
-            worst = threads[i].worst[phase] > worst ? threads[i].worst[phase] : worst;
-        }
-    }
-    alarm(0);
-    w.worst_us = (double)worst * ns_per_tick / 1000;
-    return w;
-}
+/* ---- Repetitions of each scenario ----------------------------------------------------------- */
 
 static void measure_uncontended(const contestant *who, const table *t, double out[])
 {
-    double least = (options.ms < 100 ? 2 : 10) * 1e6;
     if (who->child != NULL) {
-        ask(who, out, "pairs %d %g", WEIGHT, least / 1e6);
+        ask(who, out, "pairs %d %d", WEIGHT, least_batch_ms());
         return;
     }
-    volatile uint64_t weight = WEIGHT; /* for the compiler to know nothing about it */
-    void *object = who->create((uint64_t)t->total);
-    alarm(60);
-    /* Twice as many until it lasts long enough: the last batch counts, those before warm up. */
-    for (uint64_t count = 1024;; count *= 2) {
-        int64_t before = bench_clock(CLOCK_THREAD_CPUTIME_ID);
-        who->pairs(object, weight, count);
-        double spent = (double)(bench_clock(CLOCK_THREAD_CPUTIME_ID) - before);
-        if (spent >= least) {
-            out[0] = spent / (double)count;
-            break;
-        }
-    }
-    alarm(0);
+    void *object = who->create((uint64_t)t->capacity);
+    out[0] = pair_ns(who->pairs, object);
     who->destroy(object);
 }
 
@@ -819,34 +571,26 @@ static void measure_contended(const contestant *who, const table *t, double out[
 {
     out[2] = out[3] = (double)NAN;
     if (who->child != NULL) {
-        ask(who, out, "contended %d %d %d %d", t->threads, WEIGHT_MASK, t->total, options.ms);
+        ask(who, out, "contended %d %d %d %d", t->threads, WEIGHT_MASK, t->capacity, options.ms);
         return;
     }
-    run.first = who->create((uint64_t)t->total);
-    for (int i = 0; i < t->threads; i++) {
-        threads[i].body = who->contend;
-    }
-    window w = run_threads(t->threads, options.ms);
+    run.first = who->create((uint64_t)t->capacity);
+    window w = run_alike(who->contend, t->threads, options.ms);
     out[0] = w.wall_ns / w.ops;
     out[1] = w.cpu_ns / w.ops;
     out[3] = w.most_ops / w.least_ops;
-    for (int i = 0; i < t->threads; i++) {
-        threads[i].body = who->contend_timed;
-    }
-    w = run_threads(t->threads, options.ms);
-    out[2] = w.worst_us;
+    out[2] = run_alike(who->contend_timed, t->threads, options.ms).worst_us;
     who->destroy(run.first);
 }
 
 static void measure_start(const contestant *who, const table *t, double out[])
 {
     if (who->child != NULL) {
-        ask(who, out, "start %d %d", t->total, options.ms);
+        ask(who, out, "start %d %d", t->capacity, options.ms);
         return;
     }
-    run.first = who->create((uint64_t)t->total);
-    threads[0].body = who->starts;
-    window w = run_threads(1, options.ms);
+    run.first = who->create((uint64_t)t->capacity);
+    window w = run_alike(who->starts, 1, options.ms);
     out[0] = w.wall_ns / w.ops;
     out[1] = w.cpu_ns / w.ops;
     who->destroy(run.first);
@@ -948,8 +692,7 @@ static double hand_over(const contestant *who, int count, int bursts)
         alarm(120);
         who->take(object);
         if (gather(who, object, count) != count) {
-            fprintf(stderr, "bench_weighted_sem: no thread to be had\n");
-            exit(1);
+            fail_for_want_of_a_thread();
         }
         wait_until_all_sleep(count);
         int64_t begin = bench_clock(CLOCK_MONOTONIC), end;
@@ -976,188 +719,6 @@ static void measure_handover(const contestant *who, const table *t, double out[]
     }
 }
 
-/* What the machine did since it started: in ticks of a few milliseconds, so good enough for a long
- * repetition only. All 0 where the system does not tell. */
-typedef struct load {
-    double wall_ns, own_ns, busy_ns, stolen_ns;
-} load;
-
-static load machine_load(void)
-{
-    double field[8] = {0};
-    int got = 0;
-    load l = {(double)bench_clock(CLOCK_MONOTONIC),
-              (double)bench_clock(CLOCK_PROCESS_CPUTIME_ID) + children_ns(), 0, 0};
-    FILE *stat = fopen("/proc/stat", "r");
-    if (stat != NULL) {
-        got = fscanf(stat, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &field[0], &field[1], &field[2],
-                     &field[3], &field[4], &field[5], &field[6], &field[7]);
-        fclose(stat);
-    }
-    if (got == 8) { /* all but 3 and 4, idle and waiting for a disk */
-        double tick_ns = 1e9 / (double)sysconf(_SC_CLK_TCK);
-        l.busy_ns = (field[0] + field[1] + field[2] + field[5] + field[6]) * tick_ns;
-        l.stolen_ns = field[7] * tick_ns;
-    }
-    return l;
-}
-
-/* The part of all CPU time since then that other processes used, and that the host took away. */
-static double others_since(load then)
-{
-    load now = machine_load();
-    double others = now.busy_ns - then.busy_ns - (now.own_ns - then.own_ns);
-    double all = (now.wall_ns - then.wall_ns) * (double)sysconf(_SC_NPROCESSORS_ONLN);
-    return now.busy_ns > 0 && others > 0 ? others / all : 0;
-}
-
-static double stolen_since(load then)
-{
-    load now = machine_load();
-    return (now.stolen_ns - then.stolen_ns) /
-           ((now.wall_ns - then.wall_ns) * (double)sysconf(_SC_NPROCESSORS_ONLN));
-}
-
-typedef void measure_function(const contestant *who, const table *t, double out[]);
-
-/* One repetition, or the better of two if others were busy during the first. On a machine that is
- * busy all the time that is of no use, and would only take twice as long: so it is given up after
- * some in vain, until it is quiet again. */
-static bool measure_quietly(measure_function *measure, const table *t, row *r, int rep)
-{
-    enum { TOO_SHORT_TO_TELL_MS = 100, IN_VAIN_MAX = 5 };
-    static int in_vain;
-    const double too_much = 0.15;
-    double least = INFINITY;
-    bool again = false;
-    do {
-        double out[METRICS_MAX] = {0};
-        load before = machine_load();
-        measure(r->who, t, out);
-        double others = options.ms < TOO_SHORT_TO_TELL_MS ? 0 : others_since(before);
-        if (others < least) {
-            least = others;
-            for (int metric = 0; metric < METRICS_MAX; metric++) {
-                r->value[metric][rep] = out[metric];
-            }
-        }
-        again = !again && others > too_much && in_vain < IN_VAIN_MAX;
-    } while (again);
-    in_vain = least > too_much ? in_vain + 1 : 0;
-    return least <= too_much;
-}
-
-/* A child that died on the way has no figures for the rest of it. */
-static void leave_out_the_dead(table *t)
-{
-    int kept = 0;
-    for (int i = 0; i < t->rows; i++) {
-        const child *c = t->row[i].who->child;
-        if (c == NULL || c->pid != 0) {
-            t->row[kept++] = t->row[i];
-        }
-    }
-    t->rows = kept;
-}
-
-static const table *run_table(const scenario *of, int scenario_bit, const char *config, int count,
-                              int total, int reps, measure_function *measure)
-{
-    table *t = &tables[table_count++];
-    int disturbed = 0;
-    t->of = of;
-    t->threads = count;
-    t->total = total;
-    t->reps = reps < REPS_MAX ? reps : REPS_MAX;
-    snprintf(t->config, sizeof t->config, "%s", config);
-    for (int i = 0; i < CONTESTANTS; i++) {
-        if ((contestants[i]->scenarios & scenario_bit) != 0 &&
-            (contestants[i]->child == NULL || contestants[i]->child->pid != 0)) {
-            t->row[t->rows++].who = contestants[i];
-        }
-    }
-
-    load before = machine_load();
-    for (int rep = 0; rep < t->reps; rep++) {
-        for (int i = 0; i < t->rows; i++) {
-            row *r = &t->row[(i + rep) % t->rows];
-            snprintf(now_running, sizeof now_running, "%s %s %s", of->name, config, r->who->label);
-            disturbed += !measure_quietly(measure, t, r, rep);
-        }
-    }
-    double others = others_since(before), stolen = stolen_since(before);
-
-    leave_out_the_dead(t);
-    sort_rows(t);
-    print_table(t);
-    printf("  others used %.0f %% of the CPUs meanwhile, the host took %.0f %%; %d of %d "
-           "repetitions disturbed\n",
-           100 * others, 100 * stolen, disturbed, t->rows * t->reps);
-    if (of->note != NULL) {
-        printf("  %s\n", of->note);
-    }
-    return t;
-}
-
-/* ---- The bars ------------------------------------------------------------------------------- */
-
-typedef struct bar {
-    char text[96];
-    double reached, aim;
-    bool at_least;
-} bar;
-
-enum { BARS_MAX = 96 };
-static bar bars[BARS_MAX];
-static int bar_count;
-
-static bool bar_met(const bar *b)
-{
-    return b->at_least ? b->reached >= b->aim : b->reached <= b->aim;
-}
-
-__attribute__((format(printf, 4, 5))) static void add_bar(double reached, bool at_least, double aim,
-                                                          const char *format, ...)
-{
-    bar *b = &bars[bar_count];
-    va_list arguments;
-    if (isnan(reached) || bar_count == BARS_MAX) {
-        return; /* the peer is not here */
-    }
-    bar_count++;
-    va_start(arguments, format);
-    vsnprintf(b->text, sizeof b->text, format, arguments);
-    va_end(arguments);
-    b->reached = reached;
-    b->aim = aim;
-    b->at_least = at_least;
-}
-
-/* The peer with the least median of the first metric. */
-static const row *best_peer(const table *t)
-{
-    const row *best = NULL;
-    for (int i = 0; i < t->rows; i++) {
-        const row *r = &t->row[i];
-        if (r->who->kind == BENCH_PEER && (best == NULL || median(t, r, 0) < median(t, best, 0))) {
-            best = r;
-        }
-    }
-    return best;
-}
-
-static void print_bars(void)
-{
-    printf("\nbars\n");
-    for (int i = 0; i < bar_count; i++) {
-        printf("  %-6s %9.3f  %s %.2f  %s\n", bar_met(&bars[i]) ? "met" : "missed", bars[i].reached,
-               bars[i].at_least ? ">=" : "<=", bars[i].aim, bars[i].text);
-    }
-    if (bar_count == 0) {
-        printf("  none of them was measured\n");
-    }
-}
-
 /* ---- The scenarios -------------------------------------------------------------------------- */
 
 /* The median of what one takes longer than another, within each round. */
@@ -1180,21 +741,20 @@ static void run_uncontended(void)
         .columns = {{"ns/pair", 0, MEDIAN},
                     {"spread %", 0, SPREAD},
                     {"x CAS pair", 0, TO_LIMIT},
-                    {"x ours", 0, TO_OURS}},
-        .order = {NULL, 0, MEDIAN},
+                    {"x ours", 0, TO_REFERENCE}},
     };
     /* Short repetitions, so there can be more of them. */
     const table *t = run_table(&uncontended, PAIRS, "weight 3 of 16", 1, 16, 3 * options.reps,
                                measure_uncontended);
-    const row *us = row_of(t, "weighted_sem"), *best = best_peer(t);
-    add_bar(look(t, us, (column){NULL, 0, TO_LIMIT}), false, 1.3, "uncontended: time x CAS pair");
+    const row *us = row_of(t, "weighted_sem"), *best = best_peer(t, "");
+    add_bar(look(t, us, 0, TO_LIMIT), false, 1.3, "uncontended: time x CAS pair");
     if (best != NULL) {
         add_bar(ratio(t, us, best, 0), false, 1.0, "uncontended: time x the best peer, %s",
                 best->who->label);
     }
     add_bar(difference(t, row_of(t, "weighted_sem complete"), us, 0), false, 15,
             "complete of an empty job: ns more than acquire+release");
-    add_bar(look(t, row_of(t, "weighted_sem begin+finish"), (column){NULL, 0, TO_LIMIT}), false, 3,
+    add_bar(look(t, row_of(t, "weighted_sem begin+finish"), 0, TO_LIMIT), false, 3,
             "begin+finish: time x CAS pair");
 }
 
@@ -1208,10 +768,9 @@ static void run_start(void)
         .columns = {{"ns/job", 0, MEDIAN},
                     {"spread %", 0, SPREAD},
                     {"x limit", 0, TO_LIMIT},
-                    {"x ours", 0, TO_OURS},
+                    {"x ours", 0, TO_REFERENCE},
                     {"CPU ns/job", 1, MEDIAN},
-                    {"x ours", 1, TO_OURS}},
-        .order = {NULL, 0, MEDIAN},
+                    {"x ours", 1, TO_REFERENCE}},
     };
     static const int totals[] = {8, 64};
     for (int i = 0; i < 2; i++) {
@@ -1220,7 +779,7 @@ static void run_start(void)
         const table *t =
             run_table(&start, STARTS, config, 1, totals[i], options.reps, measure_start);
         const row *us = row_of(t, "weighted_sem");
-        add_bar(median(t, us, 0), false, 300, "start, %s: ns", config);
+        add_bar(look(t, us, 0, MEDIAN), false, 300, "start, %s: ns", config);
         static const char *const beaten[] = {"Go semaphore.Weighted", "mutex+cond pool of 2",
                                              "mutex+cond pool of 8"};
         for (int k = 0; k < 3; k++) {
@@ -1240,13 +799,12 @@ static void run_contended(void)
         .columns = {{"ns/op", 0, MEDIAN},
                     {"spread %", 0, SPREAD},
                     {"x CAS pair", 0, TO_LIMIT},
-                    {"x ours", 0, TO_OURS},
+                    {"x ours", 0, TO_REFERENCE},
                     {"CPU ns/op", 1, MEDIAN},
-                    {"x ours", 1, TO_OURS},
+                    {"x ours", 1, TO_REFERENCE},
                     {"worst us", 2, MEDIAN},
                     {"of all", 2, WORST},
                     {"max/min", 3, MEDIAN}},
-        .order = {NULL, 0, MEDIAN},
     };
     /* Two CPUs hold at most 16 at once, so with 16 who waits does so because a holder has lost its
      * CPU, or somebody else waits already. With 8 they truly compete. */
@@ -1287,7 +845,6 @@ static void run_handover(void)
                     {"spread %", 1, SPREAD},
                     {"x futex", 1, TO_LIMIT},
                     {"many/16", 2, MEDIAN}},
-        .order = {NULL, 0, MEDIAN},
         .note = "threads in C and Java, goroutines in Go, tasks in tokio; not with many: those that"
                 " wake or ask all who wait, and Java in a short run",
     };
@@ -1315,268 +872,54 @@ static void run_handover(void)
         const table *t = run_table(&handover, i == 0 ? HANDOVER : HANDOVER_PINNED, config, many, 1,
                                    options.ms < 100 ? 1 : options.reps, measure_handover);
         const row *us = row_of(t, "weighted_sem");
-        add_bar(median(t, us, 2), false, 1.5,
+        add_bar(look(t, us, 2, MEDIAN), false, 1.5,
                 "hand-over, %s: time while %d wait x that while 16 wait", placements[i], many);
         /* The system itself needs longer to wake one thread of many: what we add to that. It can
          * be told from its noise on one CPU only. */
         if (pinned) {
-            add_bar(look(t, us, (column){NULL, 2, TO_LIMIT}), false, 1.25,
+            add_bar(look(t, us, 2, TO_LIMIT), false, 1.25,
                     "hand-over, %s: that growth x the growth of the futex chain", placements[i]);
         }
     }
 }
 
-/* ---- The machine ---------------------------------------------------------------------------- */
-
-static void calibrate(void)
-{
-    double best = INFINITY;
-    for (int i = 0; i < 7; i++) {
-        enum { ROUNDS = 1000000 };
-        int64_t before = bench_clock(CLOCK_THREAD_CPUTIME_ID);
-        bench_work(ROUNDS);
-        double each = (double)(bench_clock(CLOCK_THREAD_CPUTIME_ID) - before) / ROUNDS;
-        best = each < best ? each : best;
-    }
-    work_rounds = (uint64_t)(50 / best + 0.5);
-
-    int64_t before = bench_clock(CLOCK_MONOTONIC);
-    uint64_t ticks = bench_ticks();
-    bench_sleep(20000000);
-    ns_per_tick = (double)(bench_clock(CLOCK_MONOTONIC) - before) / (double)(bench_ticks() - ticks);
-}
-
-static const char *cpu_model(void)
-{
-    static char line[256];
-    FILE *info = fopen("/proc/cpuinfo", "r");
-    while (info != NULL && fgets(line, sizeof line, info) != NULL) {
-        char *colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) == 0 && colon != NULL) {
-            fclose(info);
-            colon[strcspn(colon, "\n")] = '\0';
-            return colon + 2;
-        }
-    }
-    if (info != NULL) {
-        fclose(info);
-    }
-    return "unknown";
-}
-
-#ifndef BENCH_FLAGS
-#define BENCH_FLAGS "unknown"
-#endif
-#ifdef __clang__
-#define BENCH_COMPILER "clang " __clang_version__
-#else
-#define BENCH_COMPILER "gcc " __VERSION__
-#endif
-
-static void print_machine(void)
-{
-    struct utsname system;
-    uname(&system);
-    printf("CPU        %s, %ld CPUs, %s\n", cpu_model(), sysconf(_SC_NPROCESSORS_ONLN),
-           system.machine);
-    printf("kernel     %s %s\n", system.sysname, system.release);
-    printf("compiler   %s, flags %s\n", BENCH_COMPILER, BENCH_FLAGS);
-    printf("threads    not pinned, except where a table says so\n");
-    printf("run        %d repetitions of %d ms, round robin\n", options.reps, options.ms);
-    printf("work       %llu rounds, to take 50 ns\n", (unsigned long long)work_rounds);
-    for (int i = 0; i < CHILDREN; i++) {
-        if (children[i].pid != 0) {
-            printf("peer       %s, %s: a process of its own, that takes its turns\n",
-                   children[i].name, children[i].version);
-        }
-    }
-    for (int i = 0; skipped[i] != NULL; i++) {
-        printf("skipped    %s\n", skipped[i]);
-    }
-}
-
-/* ---- JSON: a line for each result, so that line-oriented tools can read it ------------------ */
-
-static void json_string(FILE *out, const char *text)
-{
-    putc('"', out);
-    for (; *text != '\0'; text++) {
-        if (*text == '"' || *text == '\\') {
-            putc('\\', out);
-        }
-        if ((unsigned char)*text >= ' ') {
-            putc(*text, out);
-        }
-    }
-    putc('"', out);
-}
-
-static void json_number(FILE *out, double x)
-{
-    if (isfinite(x)) {
-        fprintf(out, "%.6g", x);
-    } else {
-        fprintf(out, "null");
-    }
-}
-
-static void json_row(FILE *out, const table *t, const row *r)
-{
-    static const char *const kinds[] = {"limit", "ours", "peer"};
-    fprintf(out, "{\"scenario\": \"%s\", \"config\": \"%s\", \"threads\": %d, \"total\": %d, ",
-            t->of->name, t->config, t->threads, t->total);
-    fprintf(out, "\"contestant\": \"%s\", \"kind\": \"%s\", \"process\": \"%s\"", r->who->label,
-            kinds[r->who->kind], r->who->child == NULL ? "own" : "child");
-    for (int metric = 0; metric < METRICS_MAX && t->of->metrics[metric] != NULL; metric++) {
-        const char *name = t->of->metrics[metric];
-        static const struct {
-            const char *suffix;
-            reading reading;
-        } readings[] = {
-            {"", MEDIAN}, {"_worst", WORST}, {"_to_limit", TO_LIMIT}, {"_to_ours", TO_OURS}};
-        for (int i = 0; i < 4; i++) {
-            fprintf(out, ", \"%s%s\": ", name, readings[i].suffix);
-            json_number(out, look(t, r, (column){NULL, metric, readings[i].reading}));
-        }
-        fprintf(out, ", \"%s_reps\": [", name);
-        for (int rep = 0; rep < t->reps; rep++) {
-            fprintf(out, rep == 0 ? "" : ", ");
-            json_number(out, r->value[metric][rep]);
-        }
-        fprintf(out, "]");
-    }
-    fprintf(out, "}");
-}
-
-static bool write_json(FILE *out)
-{
-    struct utsname system;
-    uname(&system);
-    fprintf(out, "{\n\"cpu\": ");
-    json_string(out, cpu_model());
-    fprintf(out, ",\n\"cpus\": %ld,\n\"kernel\": ", sysconf(_SC_NPROCESSORS_ONLN));
-    json_string(out, system.release);
-    fprintf(out, ",\n\"compiler\": ");
-    json_string(out, BENCH_COMPILER);
-    fprintf(out, ",\n\"flags\": ");
-    json_string(out, BENCH_FLAGS);
-    fprintf(out, ",\n\"reps\": %d,\n\"ms\": %d,\n\"skipped\": [", options.reps, options.ms);
-    for (int i = 0; skipped[i] != NULL; i++) {
-        fprintf(out, i == 0 ? "" : ", ");
-        json_string(out, skipped[i]);
-    }
-    fprintf(out, "],\n\"results\": [");
-    const char *separator = "\n";
-    for (int i = 0; i < table_count; i++) {
-        for (int k = 0; k < tables[i].rows; k++) {
-            fprintf(out, "%s", separator);
-            json_row(out, &tables[i], &tables[i].row[k]);
-            separator = ",\n";
-        }
-    }
-    fprintf(out, "\n],\n\"bars\": [");
-    for (int i = 0; i < bar_count; i++) {
-        fprintf(out, "%s{\"bar\": ", i == 0 ? "\n" : ",\n");
-        json_string(out, bars[i].text);
-        fprintf(out, ", \"reached\": ");
-        json_number(out, bars[i].reached);
-        fprintf(out, ", \"aim\": \"%s %.2f\", \"met\": %s}",
-                bars[i].at_least ? ">=" : "<=", bars[i].aim, bar_met(&bars[i]) ? "true" : "false");
-    }
-    fprintf(out, "\n]\n}\n");
-    return fclose(out) == 0;
-}
-
 /* ---- main ----------------------------------------------------------------------------------- */
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} scenarios[] = {
-    {"uncontended", run_uncontended},
-    {"start", run_start},
-    {"contended", run_contended},
-    {"handover", run_handover},
+static const program bench_weighted_sem = {
+    .name = "bench_weighted_sem",
+    .reps = 5,
+    .ms = 120,
+    .in_vain_max = 5,
+    .reference = "weighted_sem",
+    .reference_suffix = "_to_ours",
+    .capacity_key = "total",
+    .process_of = process_of,
+    .children_ns = children_ns,
+    .scenarios = {{"uncontended", run_uncontended},
+                  {"start", run_start},
+                  {"contended", run_contended},
+                  {"handover", run_handover}},
 };
-enum { SCENARIOS = sizeof scenarios / sizeof scenarios[0] };
-
-static int usage(void)
-{
-    fprintf(stderr, "usage: bench_weighted_sem [--quick] [--scenario NAME] [--reps N] [--ms N]"
-                    " [--json FILE]\nscenarios:");
-    for (int i = 0; i < SCENARIOS; i++) {
-        fprintf(stderr, " %s", scenarios[i].name);
-    }
-    fprintf(stderr, "\n");
-    return 2;
-}
-
-static bool known_scenario(const char *name)
-{
-    for (int i = 0; i < SCENARIOS; i++) {
-        if (strcmp(scenarios[i].name, name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* A whole number from 1 to most, or 0. */
-static int parse_count(const char *text, long most)
-{
-    char *end;
-    long value = strtol(text, &end, 10);
-    return *text != '\0' && *end == '\0' && value >= 1 && value <= most ? (int)value : 0;
-}
 
 int main(int argc, char **argv)
 {
-    bool quick = false;
-    options.json = "build/bench_weighted_sem.json";
-    for (int i = 1; i < argc; i++) {
-        const char *value = i + 1 < argc ? argv[i + 1] : "";
-        if (strcmp(argv[i], "--quick") == 0) {
-            quick = true;
-            continue;
-        } else if (strcmp(argv[i], "--scenario") == 0 && known_scenario(value)) {
-            options.scenario = value;
-        } else if (strcmp(argv[i], "--reps") == 0 && parse_count(value, REPS_MAX) != 0) {
-            options.reps = parse_count(value, REPS_MAX);
-        } else if (strcmp(argv[i], "--ms") == 0 && parse_count(value, 60000) != 0) {
-            options.ms = parse_count(value, 60000);
-        } else if (strcmp(argv[i], "--json") == 0 && *value != '\0') {
-            options.json = value;
-        } else {
-            return usage();
-        }
-        i++;
-    }
-    options.reps = options.reps != 0 ? options.reps : quick ? 3 : 5;
-    options.ms = options.ms != 0 ? options.ms : quick ? 10 : 120;
-
-    FILE *json = fopen(options.json, "w"); /* now: it would be a pity to find out at the end */
-    if (json == NULL) {
-        fprintf(stderr, "bench_weighted_sem: %s: %s\n", options.json, strerror(errno));
-        return 1;
-    }
-    signal(SIGALRM, give_up);
+    FILE *json = begin_report(&bench_weighted_sem, argc, argv);
+    signal(SIGALRM, give_up_with_children);
     signal(SIGPIPE, SIG_IGN); /* of a child that has died */
     for (int i = 0; i < CHILDREN; i++) {
         start_child(&children[i]);
     }
     calibrate();
     print_machine();
-    for (int i = 0; i < SCENARIOS; i++) {
-        if (options.scenario == NULL || strcmp(options.scenario, scenarios[i].name) == 0) {
-            scenarios[i].run();
+    for (int i = 0; i < CHILDREN; i++) {
+        if (children[i].pid != 0) {
+            printf("peer       %s, %s: a process of its own, that takes its turns\n",
+                   children[i].name, children[i].version);
         }
     }
+    print_skipped();
+    run_scenarios();
     stop_children();
-    print_bars();
-    if (!write_json(json)) {
-        fprintf(stderr, "bench_weighted_sem: %s: %s\n", options.json, strerror(errno));
-        return 1;
-    }
-    printf("\nwritten to %s\n", options.json);
+    end_report(json);
     return 0;
 }

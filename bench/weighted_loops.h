@@ -45,9 +45,10 @@ static void BENCH_F(destroy)(void *object)
 
 /* 1. One thread, nobody else. The weight is a variable, as it is in a program: a constant would
  * spare some the look at it, and others not. */
-static void BENCH_F(pairs)(void *object, uint64_t weight, uint64_t count)
+static void BENCH_F(pairs)(void *object, uint64_t count)
 {
     BENCH_TYPE *s = (BENCH_TYPE *)object;
+    const uint64_t weight = unknown_weight;
     for (uint64_t i = 0; i < count; i++) {
         BENCH_ACQUIRE(s, weight);
         BENCH_RELEASE(s, weight);

@@ -20,36 +20,6 @@ static inline void must(int error)
 
 /* ---- The limits ----------------------------------------------------------------------------- */
 
-/* The least that a weighted semaphore can do, which must look before it takes. It never sleeps, but
- * yields: with more threads than CPUs it would else spin away the time that the holder needs. */
-static inline void cas_take(uint64_t *word, uint64_t weight)
-{
-    uint64_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
-    for (int looks = 1;; looks++) {
-        if (seen >= weight) {
-            if (__atomic_compare_exchange_n(word, &seen, seen - weight, true, __ATOMIC_ACQUIRE,
-                                            __ATOMIC_RELAXED)) {
-                return;
-            }
-            continue;
-        }
-        if (looks % 64 == 0) {
-            sched_yield();
-        }
-        bench_pause();
-        seen = __atomic_load_n(word, __ATOMIC_RELAXED);
-    }
-}
-
-static inline void cas_give(uint64_t *word, uint64_t weight)
-{
-    uint64_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(word, &seen, seen + weight, true, __ATOMIC_RELEASE,
-                                        __ATOMIC_RELAXED)) {
-        continue;
-    }
-}
-
 static int empty_job(void *arg)
 {
     (void)arg;
@@ -85,7 +55,7 @@ static void *limit_ring_work(void *arg)
         if (fn != NULL) {
             __atomic_store_n(&r->fn[head++ % LIMIT_RING], NULL, __ATOMIC_RELAXED);
             (void)fn(NULL);
-            cas_give(&r->word, 1);
+            bench_cas_give(&r->word, 1);
             looks = 0;
         } else if (__atomic_load_n(&r->over, __ATOMIC_RELAXED)) {
             return NULL;
@@ -117,7 +87,7 @@ static inline void limit_ring_destroy(limit_ring *r)
 
 static inline void limit_ring_start(limit_ring *r)
 {
-    cas_take(&r->word, 1); /* so there is room: as many places as weight, or more */
+    bench_cas_take(&r->word, 1); /* so there is room: as many places as weight, or more */
     __atomic_store_n(&r->fn[r->tail++ % LIMIT_RING], unknown_job(), __ATOMIC_RELEASE);
 }
 

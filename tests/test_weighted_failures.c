@@ -62,7 +62,7 @@ static void give_memory(void *memory)
 
 static int no_threads_error = thrd_error;
 
-static int create_c11(thrd_t *t, int (*run)(void *), void *arg)
+__attribute__((unused)) static int create_c11(thrd_t *t, int (*run)(void *), void *arg)
 {
     if (!one_of(&threads_left)) {
         return no_threads_error;
@@ -73,7 +73,8 @@ static int create_c11(thrd_t *t, int (*run)(void *), void *arg)
     return result;
 }
 
-static int create_posix(pthread_t *t, const pthread_attr_t *a, void *(*run)(void *), void *arg)
+__attribute__((unused)) static int create_posix(pthread_t *t, const pthread_attr_t *a,
+                                                void *(*run)(void *), void *arg)
 {
     if (!one_of(&threads_left)) {
         return no_threads_error == thrd_nomem ? ENOMEM : EAGAIN;
@@ -299,6 +300,7 @@ static int end_the_thread(void *arg)
 #else
     thrd_exit(0);
 #endif
+    return 0;
 }
 
 static void until_it_is_gone(void)

@@ -666,6 +666,7 @@ static int end_the_thread(void *arg)
 #else
     thrd_exit(0);
 #endif
+    return 0;
 }
 
 TEST a_job_may_end_its_thread(void)
