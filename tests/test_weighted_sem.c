@@ -982,6 +982,52 @@ TEST drain_all_waits_for_those_who_wait(int rounds)
     PASS();
 }
 
+/* Nor do they cost anything afterwards: the fast way is open again, and later drains are exact. */
+TEST a_drain_that_gave_up_is_forgotten(void)
+{
+    enum { N = 40 };
+    weighted_sem w;
+    weighted_sem_job old, other, late;
+    make(&w, 10);
+    ASSERT_EQ_FMT(0, weighted_sem_begin(&w, 1, &old), "%d");
+    for (int i = 0; i < N; i++) {
+        ASSERT_EQ_FMT(0, weighted_sem_begin(&w, 1, &other), "%d");
+        ASSERT_EQ_FMT(ETIMEDOUT, weighted_sem_drain(&w, PLIM_US(20)), "%d");
+        ASSERT_EQ(0, plim_load_relaxed_(&w.word) & WEIGHTED_SEM_WATCHED_);
+        ASSERT_EQ_FMT(0, weighted_sem_finish(&other, 0), "%d");
+    }
+    caller c = {.w = &w, .call = DRAIN};
+    start_call(&c);
+    ASSERT(EVENTUALLY((weighted_sem_snapshot(&w), w.closed_epochs == 1)));
+    ASSERT_EQ_FMT(0, weighted_sem_begin(&w, 1, &late), "%d");
+    ASSERT_FALSE(atomic_load(&c.done));
+    ASSERT_EQ_FMT(0, weighted_sem_finish(&old, 0), "%d"); /* whatever its number means by now */
+    join(c.thread);
+    ASSERT_EQ_FMT(0, weighted_sem_finish(&late, 0), "%d");
+    ASSERT_IDLE_AND_DESTROY(&w);
+    PASS();
+}
+
+/* One drain gives up, another sleeps on: that one must not be let go by it. */
+TEST a_drain_that_gives_up_leaves_the_others(void)
+{
+    weighted_sem w;
+    weighted_sem_job first, second;
+    make(&w, 10);
+    ASSERT_EQ_FMT(0, weighted_sem_begin(&w, 1, &first), "%d");
+    caller c = {.w = &w, .call = DRAIN};
+    start_call(&c);
+    ASSERT(EVENTUALLY((weighted_sem_snapshot(&w), w.closed_epochs == 1)));
+    ASSERT_EQ_FMT(0, weighted_sem_begin(&w, 1, &second), "%d");
+    ASSERT_EQ_FMT(ETIMEDOUT, weighted_sem_drain(&w, PLIM_MS(1)), "%d");
+    ASSERT_EQ_FMT(0, weighted_sem_finish(&second, 0), "%d");
+    ASSERT(stays_false(&c.done));
+    ASSERT_EQ_FMT(0, weighted_sem_finish(&first, 0), "%d");
+    join(c.thread);
+    ASSERT_IDLE_AND_DESTROY(&w);
+    PASS();
+}
+
 TEST drain_all_covers_what_comes_after_the_call(void)
 {
     enum { RUNNING = 4, LATER = 40 };
@@ -1297,6 +1343,24 @@ TEST bypass_is_bounded_by_its_window(void)
     ASSERT_EQ_FMT(0, weighted_sem_release(&w, 6), "%d");
     join(c[2].thread);
     ASSERT_EQ_FMT(0, weighted_sem_release(&w, 6), "%d");
+    ASSERT_IDLE_AND_DESTROY(&w);
+    PASS();
+}
+
+TEST a_huge_budget_is_no_small_one(void)
+{
+    weighted_sem w;
+    weighted_sem_options options = {.total = (uint64_t)1 << 35, .bypass_window = 1};
+    options.bypass_budget = (uint32_t)1 << 30;
+    ASSERT_EQ_FMT(0, weighted_sem_init(&w, &options), "%d");
+    ASSERT_EQ_FMT(0, weighted_sem_acquire(&w, 1), "%d");
+    caller c = {.w = &w, .call = ACQUIRE, .weight = options.total};
+    ASSERT(queue_up(&c, 1));
+    ASSERT_EQ_FMT(0, weighted_sem_try_acquire(&w, 5), "%d");
+    ASSERT_EQ_FMT(0, weighted_sem_release(&w, 5), "%d");
+    ASSERT_EQ_FMT(0, weighted_sem_release(&w, 1), "%d");
+    join(c.thread);
+    ASSERT_EQ_FMT(0, weighted_sem_release(&w, options.total), "%d");
     ASSERT_IDLE_AND_DESTROY(&w);
     PASS();
 }
@@ -2101,6 +2165,122 @@ TEST quiet_means_that_no_thread_is_being_created_either(void)
     PASS();
 }
 
+/* ---- the ends of threads ---- */
+
+typedef struct starter {
+    weighted_sem *w;
+    int error;
+    plim_thread thread;
+} starter;
+
+static plim_thread_result start_the_end(void *arg)
+{
+    starter *v = arg;
+    v->error = -1;
+    v->error = weighted_sem_start(v->w, 6, end_the_thread, NULL);
+    return 0;
+}
+
+/* An executor may run the job inside start; then the job ends the thread that called it. */
+TEST a_job_may_end_the_thread_that_started_it(void)
+{
+    weighted_sem w;
+    line l = {.at_once = true};
+    plim_executor executor = {stand_in_line, &l};
+    weighted_sem_options options = {.total = 10, .executor = &executor};
+    weighted_sem_error error;
+    starter v = {.w = &w};
+    ASSERT_EQ_FMT(0, weighted_sem_init(&w, &options), "%d");
+    start(&v.thread, start_the_end, &v);
+    join(v.thread);
+    ASSERT_EQ_FMT(-1, v.error, "%d"); /* it never returned */
+    ASSERT_EQ_FMT(0, weighted_sem_drain_all(&w, PLIM_S(PATIENCE_S)), "%d");
+    ASSERT_EQ(1, weighted_sem_extract_errors(&w, &error, 1));
+    ASSERT_EQ_FMT(ECANCELED, error.code, "%d");
+    ASSERT_IDLE_AND_DESTROY(&w);
+    PASS();
+}
+
+#ifdef PLIM_USE_PTHREADS
+#define KEY pthread_key_t
+#define KEY_CREATE(key, destructor) pthread_key_create(key, destructor)
+#define KEY_SET pthread_setspecific
+#define KEY_DELETE pthread_key_delete
+#else
+#define KEY tss_t
+#define KEY_CREATE(key, destructor) tss_create(key, destructor)
+#define KEY_SET tss_set
+#define KEY_DELETE tss_delete
+#endif
+
+static KEY linger;
+
+static void linger_until(void *gate_)
+{
+    csem_acquire(gate_);
+}
+
+static int linger_afterwards(void *arg)
+{
+    KEY_SET(linger, arg);
+    return 0;
+}
+
+/* A thread that has left may still be busy with the program's destructors: no start waits for it. */
+TEST a_start_does_not_wait_for_a_thread_that_has_left(void)
+{
+    weighted_sem w;
+    weighted_sem_options options = {.total = 4, .expected_jobs = 1};
+    csem gate_ = CSEM_INIT(0);
+    atomic_int runs;
+    atomic_init(&runs, 0);
+    ASSERT_EQ_FMT(0, KEY_CREATE(&linger, linger_until), "%d");
+    ASSERT_EQ_FMT(0, weighted_sem_init(&w, &options), "%d");
+    idle_ns = PLIM_MS(1);
+    ASSERT_EQ_FMT(0, weighted_sem_start(&w, 1, linger_afterwards, &gate_), "%d");
+    ASSERT(EVENTUALLY((weighted_sem_snapshot(&w), w.threads == 0)));
+    for (int i = 0; i < 3; i++) {
+        ASSERT_EQ_FMT(0, weighted_sem_start(&w, 1, count, &runs), "%d");
+        ASSERT(EVENTUALLY((weighted_sem_snapshot(&w), w.threads == 0)));
+    }
+    ASSERT_EQ_FMT(3, atomic_load(&runs), "%d");
+    idle_ns = PLIM_S(60);
+    csem_release(&gate_);
+    ASSERT_IDLE_AND_DESTROY(&w);
+    KEY_DELETE(linger);
+    PASS();
+}
+
+/* Many are let in at once by the end of a job: a start among them is not held up by the others. */
+TEST a_start_among_many_is_started_too(void)
+{
+    enum { N = 30 };
+    weighted_sem w;
+    gate g;
+    caller c[N];
+    atomic_int runs;
+    atomic_init(&runs, 0);
+    gates_init(&g, 1);
+    memset(c, 0, sizeof c);
+    make(&w, N);
+    ASSERT_EQ_FMT(0, weighted_sem_start(&w, N, pass, &g), "%d");
+    for (int i = 0; i < N; i++) {
+        c[i] = (caller){.w = &w, .call = i % 2 == 0 ? START : ACQUIRE, .weight = 1};
+        c[i].fn = count;
+        c[i].arg = &runs;
+    }
+    ASSERT(queue_up(c, N));
+    csem_release(&g.exit);
+    join_calls(c, N);
+    for (int i = 1; i < N; i += 2) {
+        ASSERT_EQ_FMT(0, weighted_sem_release(&w, 1), "%d");
+    }
+    ASSERT_EQ_FMT(0, weighted_sem_drain_all(&w, PLIM_FOREVER), "%d");
+    ASSERT_EQ_FMT(N / 2, atomic_load(&runs), "%d");
+    ASSERT_IDLE_AND_DESTROY(&w);
+    PASS();
+}
+
 /* ---- figures ---- */
 
 TEST figures_agree_with_each_other(void)
@@ -2256,6 +2436,8 @@ SUITE(weighted_sem_suite)
     RUN_TEST(drain_survives_mistaken_identity);
     RUN_TEST(drain_may_time_out_and_be_called_again);
     RUN_TEST(drains_that_gave_up_leave_nothing_behind);
+    RUN_TEST(a_drain_that_gave_up_is_forgotten);
+    RUN_TEST(a_drain_that_gives_up_leaves_the_others);
     RUN_TESTp(drain_all_waits_for_those_who_wait, 2000);
     RUN_TEST(drain_all_covers_what_comes_after_the_call);
     RUN_TEST(drain_ends_although_jobs_keep_coming);
@@ -2271,6 +2453,7 @@ SUITE(weighted_sem_suite)
     RUN_TESTp(bypass_is_bounded_by_its_budget, 1);
     RUN_TESTp(bypass_is_bounded_by_its_budget, 4);
     RUN_TEST(bypass_is_bounded_by_its_window);
+    RUN_TEST(a_huge_budget_is_no_small_one);
     RUN_TEST(a_new_head_has_a_new_budget);
 
     RUN_TESTp(a_head_that_gives_up_lets_the_next_in, ACQUIRE);
@@ -2308,6 +2491,10 @@ SUITE(weighted_sem_suite)
     RUN_TEST(a_worker_that_is_leaving_gets_no_task);
     RUN_TEST(a_long_held_lock_delays_but_loses_nothing);
     RUN_TEST(quiet_means_that_no_thread_is_being_created_either);
+
+    RUN_TEST(a_job_may_end_the_thread_that_started_it);
+    RUN_TEST(a_start_does_not_wait_for_a_thread_that_has_left);
+    RUN_TEST(a_start_among_many_is_started_too);
 
     RUN_TEST(figures_agree_with_each_other);
     RUN_TEST(what_was_written_before_is_seen_by_whoever_is_let_in);

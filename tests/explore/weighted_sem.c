@@ -78,6 +78,9 @@ const char *explore_bad_rest(uint64_t word)
     if (plim_available_(w->lock.word) != 1 || (word & WEIGHTED_SEM_HELD_) != 0) {
         return "everybody sleeps, and the lock is held";
     }
+    if (w->draining == 0 && w->closed_epochs != 0) {
+        return "nobody drains, and an epoch is closed";
+    }
     if (watched != ((word & WEIGHTED_SEM_WATCHED_) != 0)) {
         return "watched if and only if somebody waits";
     }
