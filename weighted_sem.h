@@ -112,11 +112,11 @@
  *                waits for weight it holds itself, or that other waiting jobs hold. The answer is
  *                the same if somebody before it would give up in time, or could be bypassed. Not
  *                found: waits inside complete's jobs, or while holding bare weight.
- *   Threads      A background job may end its thread (thrd_exit, pthread_exit; where there are
- *                POSIX threads, and in C++ if exceptions are enabled): it counts as failed with
- *                ECANCELED. A job of complete must return. A thread must not be cancelled while it
- *                is in one of these calls; own threads cannot be. Jobs on own threads run with
- *                signals blocked, except those of faults: unblock them before you fork and exec.
+ *   Threads      A background job may end its thread (thrd_exit, pthread_exit; on POSIX systems,
+ *                and in C++ if exceptions are enabled): it counts as failed with ECANCELED. A job
+ *                of complete must return. A thread must not be cancelled while it is in one of
+ *                these calls; own threads cannot be. Jobs on own threads run with signals
+ *                blocked, except those of faults: unblock them before you fork and exec.
  *   Signals      No call is safe in a signal handler.
  *   Processes    Not shared between processes; not usable in the child after fork().
  *   Languages    C11 or later, C++11 or later; a C file and a C++ file may share an object.
@@ -1650,10 +1650,9 @@ static inline void plim_close_(plim_counter *c)
  *                                            disables its cancellation
  *   PLIM_ON_THREAD_EXIT_(handler, arg)       from here to PLIM_ON_THREAD_EXIT_END_, in one block:
  *   PLIM_ON_THREAD_EXIT_END_                 if the thread ends (thrd_exit, pthread_exit),
- *                                            handler(arg) is called. Not where there is no POSIX.
+ *                                            handler(arg) is called. Not outside of POSIX systems.
  */
-#if (defined(PLIM_USE_PTHREADS) || defined(__unix__) || defined(__APPLE__)) && \
-    !defined(PLIM_PLATFORM)
+#if (defined(__unix__) || defined(__APPLE__)) && !defined(PLIM_PLATFORM)
 #include <pthread.h>
 #ifdef __cplusplus
 /* By a destructor of our own: that of the C library's header is a symbol in the object file. */

@@ -10,10 +10,9 @@
  *                                            disables its cancellation
  *   PLIM_ON_THREAD_EXIT_(handler, arg)       from here to PLIM_ON_THREAD_EXIT_END_, in one block:
  *   PLIM_ON_THREAD_EXIT_END_                 if the thread ends (thrd_exit, pthread_exit),
- *                                            handler(arg) is called. Not where there is no POSIX.
+ *                                            handler(arg) is called. Not outside of POSIX systems.
  */
-#if (defined(PLIM_USE_PTHREADS) || defined(__unix__) || defined(__APPLE__)) && \
-    !defined(PLIM_PLATFORM)
+#if (defined(__unix__) || defined(__APPLE__)) && !defined(PLIM_PLATFORM)
 #include <pthread.h>
 #ifdef __cplusplus
 /* By a destructor of our own: that of the C library's header is a symbol in the object file. */

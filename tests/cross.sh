@@ -26,7 +26,7 @@ target() {
     for test in "$@"; do
         out=$build/$name-$test.exe
         if $compiler -std=c11 -O2 -Wall -Wextra -Werror -Wno-psabi "tests/$test.c" -o "$out" \
-            -pthread $libraries && $runner "$out" >"$out.log" 2>&1; then
+            -pthread $libraries && timeout 300 $runner "$out" >"$out.log" 2>&1; then
             echo "$name $test: $(tail -n 1 "$out.log")"
             passed=$((passed + 1))
         else

@@ -658,6 +658,12 @@ TEST idle_threads_and_starts_may_race(void)
     PASS();
 }
 
+#ifdef _WIN32
+#define NEEDS_POSIX() SKIPm("the ends of threads are noticed on POSIX systems only")
+#else
+#define NEEDS_POSIX() (void)0
+#endif
+
 static int end_the_thread(void *arg)
 {
     (void)arg;
@@ -671,6 +677,7 @@ static int end_the_thread(void *arg)
 
 TEST a_job_may_end_its_thread(void)
 {
+    NEEDS_POSIX();
     weighted_sem w;
     weighted_sem_error error[9];
     int token;
@@ -2038,6 +2045,7 @@ static plim_thread_result run_task(void *arg)
 
 TEST a_job_may_end_the_thread_of_an_executor(void)
 {
+    NEEDS_POSIX();
     weighted_sem w;
     line l = {.at_once = false};
     plim_executor executor = {stand_in_line, &l};
@@ -2184,6 +2192,7 @@ static plim_thread_result start_the_end(void *arg)
 /* An executor may run the job inside start; then the job ends the thread that called it. */
 TEST a_job_may_end_the_thread_that_started_it(void)
 {
+    NEEDS_POSIX();
     weighted_sem w;
     line l = {.at_once = true};
     plim_executor executor = {stand_in_line, &l};
@@ -2229,6 +2238,7 @@ static int linger_afterwards(void *arg)
 /* A thread that has left may still be busy with the program's destructors: no start waits for it. */
 TEST a_start_does_not_wait_for_a_thread_that_has_left(void)
 {
+    NEEDS_POSIX();
     weighted_sem w;
     weighted_sem_options options = {.total = 4, .expected_jobs = 1};
     csem gate_ = CSEM_INIT(0);

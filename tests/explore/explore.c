@@ -47,7 +47,8 @@ typedef struct fiber {
     int priority;     /* random search */
     void (*body)(void);
     int (*run)(void *); /* if it was spawned: instead of the body, */
-    void *arg;          /* with this */
+    void *arg;          /* with this, */
+    bool unjoined;      /* and its number may not be used again */
     jmp_buf start, here;
     ucontext_t context;
     char *stack;
@@ -159,7 +160,7 @@ static uint64_t state_hash(void)
     for (int i = 0; i < threads; i++) {
         const fiber *f = &fibers[i];
         h = mix(h, (uint64_t)f->status);
-        h = mix(h, (uint64_t)(uintptr_t)f->arg);
+        h = mix(h, (uint64_t)(uintptr_t)f->arg << 1 | f->unjoined);
         if (f->status != ENDED) {
             h = mix_bytes(h, &f->here, sizeof f->here);
             h = mix_bytes(h, f->sp, (size_t)(f->stack + STACK_BYTES - f->sp));
@@ -356,8 +357,9 @@ int explore_spawn(int (*run)(void *), void *arg)
     before_step();
     for (int i = threads - scenario->spare; i < threads; i++) {
         fiber *f = &fibers[i];
-        if (f->status == ENDED) {
+        if (f->status == ENDED && !f->unjoined) {
             f->status = RUNNABLE;
+            f->unjoined = true;
             f->sp = f->stack + STACK_BYTES;
             f->run = run;
             f->arg = arg;
@@ -382,6 +384,7 @@ void explore_join(int thread)
         f->deadline = INT64_MAX;
         to_scheduler();
     }
+    fibers[thread].unjoined = false;
 }
 
 int64_t explore_now(void)
@@ -546,6 +549,7 @@ static void run_once(void)
         f->body = scenario->body[i];
         f->run = NULL;
         f->arg = NULL;
+        f->unjoined = false;
         f->priority = mode == RANDOM ? random_below(1000) : 0;
         memcpy(&f->here, &f->start, sizeof f->here);
     }
