@@ -2036,11 +2036,11 @@ static inline bool weighted_sem_decide_(weighted_sem_sleeper_ *sleeper, uint64_t
     return true;
 }
 
-/* One of several looks at something that another thread is about to change: the first few without
- * leaving the CPU, the others after offering it to that thread. */
-static inline void weighted_sem_between_looks_(int i)
+/* Between two looks at something that another thread is about to change: after the first few looks
+ * the CPU is offered to that thread. */
+static inline void weighted_sem_between_looks_(int look, int few)
 {
-    if (i < PLIM_SPIN_UNASKED_) {
+    if (look < few) {
         plim_pause_();
     } else {
         plim_thread_yield_();
@@ -2072,14 +2072,17 @@ typedef struct weighted_sem_section_ {
 } weighted_sem_section_;
 
 /* The lock is held for some fifty nanoseconds, unless its holder was preempted. So looking for a
- * while is enough most of the time, and giving the holder a CPU most of the others. */
+ * while is enough most of the time, and giving the holder a CPU most of the others. Each look takes
+ * the cache line away from the holder, who is about to write to it: so they are few and far between
+ * (four times as far made a start half as long). */
 PLIM_SLOW_ void weighted_sem_lock_slow_(weighted_sem *w)
 {
     for (int i = 0; i < PLIM_SPIN; i++) {
-        if (i % 32 != 31) {
-            plim_pause_();
-        } else {
+        if (i % 32 == 31) {
             plim_thread_yield_();
+        }
+        for (int j = 0; j < 4; j++) {
+            plim_pause_();
         }
         if (plim_available_(plim_load_relaxed_(&w->lock.word)) > 0 &&
             plim_try_acquire_(&w->lock, 1) == 0) {
@@ -2529,7 +2532,7 @@ PLIM_SLOW_ void weighted_sem_retire_(weighted_sem *w, weighted_sem_section_ *s,
 static inline void weighted_sem_look_(weighted_sem *w)
 {
     for (int i = 0; i < PLIM_SPIN && plim_load_relaxed_(&w->ready) == 0; i++) {
-        weighted_sem_between_looks_(i);
+        weighted_sem_between_looks_(i, PLIM_SPIN / 5);
     }
 }
 
@@ -2822,7 +2825,7 @@ PLIM_SLOW_ int weighted_sem_enter_(weighted_sem *w, weighted_sem_sleeper_ *self,
      * that run their jobs themselves are better off not to, they would only take turns. */
     bool start = self->task.fn != NULL;
     for (int i = 0; start && i < PLIM_SPIN && plim_load_relaxed_(&self->wake.word) == 0; i++) {
-        weighted_sem_between_looks_(i);
+        weighted_sem_between_looks_(i, PLIM_SPIN / 2);
     }
     error = weighted_sem_sleep_(self, timeout_ns, !start);
     if (error == ETIMEDOUT) {
