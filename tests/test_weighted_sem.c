@@ -1124,7 +1124,7 @@ TEST errors_come_in_the_order_of_ends_with_their_start_number(void)
 
 TEST errors_are_extracted_in_parts_and_stay_as_they_were(void)
 {
-    enum { N = 35 };
+    enum { N = 200 };
     weighted_sem w;
     weighted_sem_error e[N], copy;
     int code[N];
@@ -1139,7 +1139,7 @@ TEST errors_are_extracted_in_parts_and_stay_as_they_were(void)
     ASSERT_EQ(10, weighted_sem_extract_errors(&w, e, 10));
     copy = e[0];
     ASSERT_EQ(N - 10, weighted_sem_errors(&w));
-    ASSERT_EQ(N - 10, weighted_sem_extract_errors(&w, e + 10, N));
+    ASSERT_EQ(N - 10, weighted_sem_extract_errors(&w, e + 10, N - 10));
     ASSERT_EQ(0, weighted_sem_extract_errors(&w, e, N));
     ASSERT_EQ_FMT(copy.code, e[0].code, "%d");
     for (int i = 0; i < N; i++) {
@@ -2101,6 +2101,14 @@ TEST whoever_is_leaving_is_left_alone(void)
 
     ASSERT_EQ_FMT(0, weighted_sem_acquire(&w, 1), "%d");
     ASSERT_EQ_FMT(0, weighted_sem_release(&w, 1), "%d");
+    weighted_sem_sleeper_ job; /* that holds 2, and would wait for ever if the 4 stayed */
+    weighted_sem_sleeper_init_(&job);
+    job.weight = 1;
+    job.holds = 2;
+    ASSERT_FALSE(weighted_sem_waits_for_itself_(&w, &job));
+    plim_store_relaxed_(&leaving.state, WEIGHTED_SEM_WAITING_);
+    ASSERT(weighted_sem_waits_for_itself_(&w, &job));
+    plim_store_relaxed_(&leaving.state, WEIGHTED_SEM_LEAVING_);
     ASSERT_EQ_FMT(0, weighted_sem_release(&w, 3), "%d");
     ASSERT_EQ_FMT(0, weighted_sem_resize(&w, 3), "%d");
     ASSERT_EQ_FMT(0, weighted_sem_resize(&w, 5), "%d");
