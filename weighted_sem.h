@@ -161,7 +161,7 @@ typedef struct weighted_sem_options {
     uint32_t bypass_window;  /* how many behind the first may start before it (0: strict order) */
     uint32_t bypass_budget;  /* and how much weight in all, in totals (0: strict order) */
     const plim_executor *executor; /* runs the background jobs; is copied (NULL: own threads) */
-    const char *name;              /* of own threads; is copied, 15 characters ("weighted_sem") */
+    const char *name; /* of own threads, on Linux; 15 characters are copied ("weighted_sem") */
 } weighted_sem_options;
 
 /* A background job that failed. */
@@ -1646,8 +1646,8 @@ static inline void plim_close_(plim_counter *c)
  * signals, carry a name, and their end is noticed even if a job ends them.
  *
  *   plim_worker_create_(&thread, run, arg)   as plim_thread_create_, with signals blocked
- *   plim_worker_begins_(name)                names the calling thread, for ps and debuggers, and
- *                                            disables its cancellation
+ *   plim_worker_begins_(name)                names the calling thread (on Linux), for ps and
+ *                                            debuggers, and disables its cancellation
  *   PLIM_ON_THREAD_EXIT_(handler, arg)       from here to PLIM_ON_THREAD_EXIT_END_, in one block:
  *   PLIM_ON_THREAD_EXIT_END_                 if the thread ends (thrd_exit, pthread_exit),
  *                                            handler(arg) is called. Not outside of POSIX systems.
@@ -1672,7 +1672,7 @@ static inline void plim_close_(plim_counter *c)
     plim_guard_.handler = NULL; \
     }
 #else
-#define PLIM_ON_THREAD_EXIT_(handler, arg) pthread_cleanup_push(handler, arg)
+#define PLIM_ON_THREAD_EXIT_(handler, arg) pthread_cleanup_push(handler, arg);
 #define PLIM_ON_THREAD_EXIT_END_ pthread_cleanup_pop(0);
 #endif
 
@@ -1754,12 +1754,6 @@ static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(
     return error;
 }
 
-static inline void plim_worker_begins_(const char *name)
-{
-    plim_worker_uncancel_();
-    pthread_setname_np(name);
-}
-
 #else /* Windows has no such signals; elsewhere there is no way that works in a strict C11 file */
 
 static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
@@ -1767,12 +1761,14 @@ static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(
     return plim_thread_create_(t, run, arg);
 }
 
+#endif
+
+#ifndef __linux__
 static inline void plim_worker_begins_(const char *name)
 {
     plim_worker_uncancel_();
-    (void)name;
+    (void)name; /* macOS has a call, but not for a strict C11 file */
 }
-
 #endif
 #endif /* PLIM_PLATFORM */
 #endif /* PLIM_WORKERS_ */
@@ -2601,7 +2597,7 @@ PLIM_SLOW_ plim_thread_result weighted_sem_thread_(void *arg)
     weighted_sem_section_ s = weighted_sem_lock_(self->sem);
     weighted_sem_run_begins_(self->sem, self);
     weighted_sem_unlock_(self->sem, &s);
-    PLIM_ON_THREAD_EXIT_(weighted_sem_thread_ended_, self);
+    PLIM_ON_THREAD_EXIT_(weighted_sem_thread_ended_, self)
     weighted_sem_work_(self);
     PLIM_ON_THREAD_EXIT_END_
     return 0;
@@ -2630,7 +2626,7 @@ PLIM_SLOW_ void weighted_sem_execute_(void *arg)
     weighted_sem_section_ s = weighted_sem_lock_(w);
     weighted_sem_run_begins_(w, self);
     weighted_sem_unlock_(w, &s);
-    PLIM_ON_THREAD_EXIT_(weighted_sem_executor_thread_ended_, self);
+    PLIM_ON_THREAD_EXIT_(weighted_sem_executor_thread_ended_, self)
     result = self->task.fn(self->task.arg);
     PLIM_ON_THREAD_EXIT_END_
     weighted_sem_executed_task_ends_(self, result);
@@ -2689,7 +2685,7 @@ PLIM_SLOW_ void weighted_sem_hiring_thread_ended_(void *arg)
 PLIM_SLOW_ int weighted_sem_give_to_executor_(weighted_sem *w, weighted_sem_worker_ *worker)
 {
     int error;
-    PLIM_ON_THREAD_EXIT_(weighted_sem_hiring_thread_ended_, w);
+    PLIM_ON_THREAD_EXIT_(weighted_sem_hiring_thread_ended_, w)
     error = w->executor.execute(w->executor.ctx, weighted_sem_execute_, worker);
     PLIM_ON_THREAD_EXIT_END_
     return error;

@@ -6,8 +6,8 @@
  * signals, carry a name, and their end is noticed even if a job ends them.
  *
  *   plim_worker_create_(&thread, run, arg)   as plim_thread_create_, with signals blocked
- *   plim_worker_begins_(name)                names the calling thread, for ps and debuggers, and
- *                                            disables its cancellation
+ *   plim_worker_begins_(name)                names the calling thread (on Linux), for ps and
+ *                                            debuggers, and disables its cancellation
  *   PLIM_ON_THREAD_EXIT_(handler, arg)       from here to PLIM_ON_THREAD_EXIT_END_, in one block:
  *   PLIM_ON_THREAD_EXIT_END_                 if the thread ends (thrd_exit, pthread_exit),
  *                                            handler(arg) is called. Not outside of POSIX systems.
@@ -32,7 +32,7 @@
     plim_guard_.handler = NULL; \
     }
 #else
-#define PLIM_ON_THREAD_EXIT_(handler, arg) pthread_cleanup_push(handler, arg)
+#define PLIM_ON_THREAD_EXIT_(handler, arg) pthread_cleanup_push(handler, arg);
 #define PLIM_ON_THREAD_EXIT_END_ pthread_cleanup_pop(0);
 #endif
 
@@ -114,12 +114,6 @@ static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(
     return error;
 }
 
-static inline void plim_worker_begins_(const char *name)
-{
-    plim_worker_uncancel_();
-    pthread_setname_np(name);
-}
-
 #else /* Windows has no such signals; elsewhere there is no way that works in a strict C11 file */
 
 static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
@@ -127,12 +121,14 @@ static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(
     return plim_thread_create_(t, run, arg);
 }
 
+#endif
+
+#ifndef __linux__
 static inline void plim_worker_begins_(const char *name)
 {
     plim_worker_uncancel_();
-    (void)name;
+    (void)name; /* macOS has a call, but not for a strict C11 file */
 }
-
 #endif
 #endif /* PLIM_PLATFORM */
 #endif /* PLIM_WORKERS_ */

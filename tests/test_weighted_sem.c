@@ -7,10 +7,11 @@
  * to pass, except to see that something does not happen.
  */
 #undef NDEBUG
-#define WEIGHTED_SEM_IDLE_NS idle_ns
+#define WEIGHTED_SEM_IDLE_NS atomic_load(&idle_ns)
 
+#include <stdatomic.h>
 #include <stdint.h>
-static int64_t idle_ns = 60000000000; /* as long as no test shortens it */
+static _Atomic(int64_t) idle_ns = 60000000000; /* as long as no test shortens it */
 
 #include "../weighted_sem.h"
 #include "../semaphore.h"
@@ -160,6 +161,23 @@ static bool is_idle(weighted_sem *w)
     return s.available == s.total && s.executing == 0 && s.waiting == 0 &&
            s.started == s.completed && (word & (WEIGHTED_SEM_HELD_ | WEIGHTED_SEM_WATCHED_)) == 0 &&
            w->left_in_all == 0;
+}
+
+/* What is under the lock is read under the lock. */
+static uint32_t peek(weighted_sem *w, const uint32_t *figure)
+{
+    weighted_sem_section_ s = weighted_sem_lock_(w);
+    uint32_t value = *figure;
+    weighted_sem_unlock_(w, &s);
+    return value;
+}
+
+static weighted_sem_sleeper_ *peek_first(weighted_sem *w, const weighted_sem_list_ *list)
+{
+    weighted_sem_section_ s = weighted_sem_lock_(w);
+    weighted_sem_sleeper_ *first = list->first;
+    weighted_sem_unlock_(w, &s);
+    return first;
 }
 
 #define ASSERT_IDLE_AND_DESTROY(w) \
@@ -597,7 +615,7 @@ TEST every_started_job_runs_beside_the_others(void)
         }
         ASSERT_EQ_FMT(0, weighted_sem_drain(&w, PLIM_FOREVER), "%d");
     }
-    ASSERT(w.threads <= N);
+    ASSERT(peek(&w, &w.threads) <= N);
     ASSERT_IDLE_AND_DESTROY(&w);
     PASS();
 }
@@ -613,7 +631,7 @@ TEST threads_are_never_more_than_jobs_at_once(void)
     }
     ASSERT_EQ_FMT(0, weighted_sem_drain(&w, PLIM_FOREVER), "%d");
     ASSERT_EQ_FMT(500, atomic_load(&runs), "%d");
-    ASSERT(w.threads <= 2);
+    ASSERT(peek(&w, &w.threads) <= 2);
     ASSERT_IDLE_AND_DESTROY(&w);
     PASS();
 }
@@ -629,7 +647,7 @@ TEST idle_threads_go_away_and_come_back(void)
         for (int i = 0; i < 30; i++) {
             ASSERT_EQ_FMT(0, weighted_sem_start(&w, 1, count, &runs), "%d");
         }
-        ASSERT(EVENTUALLY((weighted_sem_snapshot(&w), w.threads == 0))); /* under the lock */
+        ASSERT(EVENTUALLY(peek(&w, &w.threads) == 0));
     }
     idle_ns = PLIM_S(60);
     ASSERT_EQ_FMT(90, atomic_load(&runs), "%d");
@@ -802,7 +820,7 @@ TEST drain_lasts_until_the_last_job_ends(int n, bool backwards)
     }
     caller c = {.w = &w, .call = DRAIN};
     start_call(&c);
-    ASSERT(EVENTUALLY(w.closed_epochs == 1));
+    ASSERT(EVENTUALLY(peek(&w, &w.closed_epochs) == 1));
     for (int i = 0; i < n; i++) {
         ASSERT_FALSE(atomic_load(&c.done));
         csem_release(&g[backwards ? n - 1 - i : i].exit);
@@ -830,7 +848,7 @@ TEST drain_does_not_wait_for_later_jobs(void)
         c[i] = (caller){.w = &w, .call = DRAIN};
         start_call(&c[i]);
         uint32_t epochs = i < 15 ? (uint32_t)i + 1 : 15;
-        ASSERT(EVENTUALLY((weighted_sem_snapshot(&w), w.closed_epochs == epochs)));
+        ASSERT(EVENTUALLY(peek(&w, &w.closed_epochs) == epochs));
     }
     ASSERT_EQ_FMT(0, weighted_sem_start(&w, 1, pass, &g[N]), "%d");
     /* The second job ends first: that lets go nobody, */
@@ -867,7 +885,7 @@ TEST drains_without_jobs_in_between_share_an_epoch(void)
         c[i] = (caller){.w = &w, .call = i % 2 == 0 ? DRAIN : DRAIN_ALL};
         start_call(&c[i]);
     }
-    ASSERT(EVENTUALLY((weighted_sem_snapshot(&w), w.closed_epochs == 1)));
+    ASSERT(EVENTUALLY(peek(&w, &w.closed_epochs) == 1));
     ASSERT_EQ_FMT(0, weighted_sem_complete(&w, 1, nothing, NULL, NULL), "%d");
     ASSERT_EQ_FMT(0, weighted_sem_finish(&job, 0), "%d");
     join_calls(c, 30);
@@ -884,7 +902,7 @@ TEST drain_never_misses_bare_weight(void)
     ASSERT_EQ_FMT(0, weighted_sem_acquire(&w, 2), "%d");
     caller c = {.w = &w, .call = DRAIN};
     start_call(&c);
-    ASSERT(EVENTUALLY((weighted_sem_snapshot(&w), w.closed_epochs == 1)));
+    ASSERT(EVENTUALLY(peek(&w, &w.closed_epochs) == 1));
     ASSERT_EQ_FMT(0, weighted_sem_acquire(&w, 2), "%d"); /* a later one, */
     ASSERT_EQ_FMT(0, weighted_sem_begin(&w, 1, &job), "%d");
     ASSERT_EQ_FMT(0, weighted_sem_release(&w, 2), "%d"); /* and one of them is given back: which? */
@@ -909,10 +927,10 @@ TEST drain_survives_mistaken_identity(void)
     ASSERT_EQ_FMT(0, weighted_sem_begin(&w, 1, &old), "%d");
     caller first = {.w = &w, .call = DRAIN}, second = {.w = &w, .call = DRAIN};
     start_call(&first);
-    ASSERT(EVENTUALLY((weighted_sem_snapshot(&w), w.closed_epochs == 1)));
+    ASSERT(EVENTUALLY(peek(&w, &w.closed_epochs) == 1));
     ASSERT_EQ_FMT(0, weighted_sem_begin(&w, 1, &young), "%d");
     start_call(&second);
-    ASSERT(EVENTUALLY((weighted_sem_snapshot(&w), w.closed_epochs == 2)));
+    ASSERT(EVENTUALLY(peek(&w, &w.closed_epochs) == 2));
     ASSERT_EQ_FMT(0, weighted_sem_release(&w, 1), "%d"); /* charged to the epoch of `young` */
     ASSERT_EQ_FMT(0, weighted_sem_finish(&old, 0), "%d");
     ASSERT(stays_false(&first.done)); /* late, since nobody knows whose weight that was */
@@ -1005,7 +1023,7 @@ TEST a_drain_that_gave_up_is_forgotten(void)
     }
     caller c = {.w = &w, .call = DRAIN};
     start_call(&c);
-    ASSERT(EVENTUALLY((weighted_sem_snapshot(&w), w.closed_epochs == 1)));
+    ASSERT(EVENTUALLY(peek(&w, &w.closed_epochs) == 1));
     ASSERT_EQ_FMT(0, weighted_sem_begin(&w, 1, &late), "%d");
     ASSERT_FALSE(atomic_load(&c.done));
     ASSERT_EQ_FMT(0, weighted_sem_finish(&old, 0), "%d"); /* whatever its number means by now */
@@ -1024,7 +1042,7 @@ TEST a_drain_that_gives_up_leaves_the_others(void)
     ASSERT_EQ_FMT(0, weighted_sem_begin(&w, 1, &first), "%d");
     caller c = {.w = &w, .call = DRAIN};
     start_call(&c);
-    ASSERT(EVENTUALLY((weighted_sem_snapshot(&w), w.closed_epochs == 1)));
+    ASSERT(EVENTUALLY(peek(&w, &w.closed_epochs) == 1));
     ASSERT_EQ_FMT(0, weighted_sem_begin(&w, 1, &second), "%d");
     ASSERT_EQ_FMT(ETIMEDOUT, weighted_sem_drain(&w, PLIM_MS(1)), "%d");
     ASSERT_EQ_FMT(0, weighted_sem_finish(&second, 0), "%d");
@@ -1051,7 +1069,7 @@ TEST drain_all_covers_what_comes_after_the_call(void)
     }
     caller drain = {.w = &w, .call = DRAIN_ALL};
     start_call(&drain);
-    ASSERT(EVENTUALLY((weighted_sem_snapshot(&w), w.quiet.first != NULL)));
+    ASSERT(EVENTUALLY(peek_first(&w, &w.quiet) != NULL));
     for (int i = 0; i < LATER; i++) {
         c[i] = (caller){.w = &w, .call = COMPLETE, .weight = 1 + (uint64_t)i % 4};
         c[i].fn = count;
@@ -1079,7 +1097,7 @@ TEST drain_ends_although_jobs_keep_coming(void)
     ASSERT_EQ_FMT(0, weighted_sem_start(&w, 1, pass, &g[0]), "%d");
     caller c = {.w = &w, .call = DRAIN};
     start_call(&c);
-    ASSERT(EVENTUALLY((weighted_sem_snapshot(&w), w.closed_epochs == 1)));
+    ASSERT(EVENTUALLY(peek(&w, &w.closed_epochs) == 1));
     ASSERT_EQ_FMT(0, weighted_sem_start(&w, 1, pass, &g[1]), "%d");
     csem_release(&g[0].exit);
     join(c.thread); /* while the second is still inside */
@@ -1444,7 +1462,7 @@ TEST many_timed_out_waiters_leave_nothing(void)
             ASSERT_EQ_FMT(ETIMEDOUT, c[i].error, "%d");
         }
         ASSERT_EQ_FMT(0u, weighted_sem_waiting(&w), "%u");
-        ASSERT(w.queue.first == NULL && w.queue.last == NULL);
+        ASSERT(peek_first(&w, &w.queue) == NULL);
     }
     ASSERT_EQ_FMT(0, weighted_sem_release(&w, 1), "%d");
     ASSERT_IDLE_AND_DESTROY(&w);
@@ -1981,7 +1999,7 @@ TEST an_executor_runs_what_it_accepts(bool at_once)
     ASSERT_EQ(1, weighted_sem_extract_errors(&w, &error, 1));
     ASSERT_EQ_FMT(77, error.code, "%d");
     ASSERT_EQ(5, error.sequence);
-    ASSERT_EQ_FMT(0u, w.threads, "%u");
+    ASSERT_EQ_FMT(0u, peek(&w, &w.threads), "%u");
     ASSERT_IDLE_AND_DESTROY(&w);
     PASS();
 }
@@ -2132,12 +2150,12 @@ TEST a_worker_that_is_leaving_gets_no_task(void)
     atomic_init(&runs, 0);
     make(&w, 5);
     ASSERT_EQ_FMT(0, weighted_sem_start(&w, 1, count, &runs), "%d");
-    ASSERT(EVENTUALLY((weighted_sem_snapshot(&w), w.parked.first != NULL)));
-    weighted_sem_sleeper_ *worker = w.parked.first;
+    ASSERT(EVENTUALLY(peek_first(&w, &w.parked) != NULL));
+    weighted_sem_sleeper_ *worker = peek_first(&w, &w.parked);
     plim_store_relaxed_(&worker->state, WEIGHTED_SEM_LEAVING_);
     ASSERT_EQ_FMT(0, weighted_sem_start(&w, 1, count, &runs), "%d");
     ASSERT_EQ_FMT(0, weighted_sem_drain(&w, PLIM_FOREVER), "%d");
-    ASSERT_EQ_FMT(2u, w.threads, "%u");
+    ASSERT_EQ_FMT(2u, peek(&w, &w.threads), "%u");
     plim_store_relaxed_(&worker->state, WEIGHTED_SEM_WAITING_);
     ASSERT_EQ_FMT(2, atomic_load(&runs), "%d");
     ASSERT_IDLE_AND_DESTROY(&w);
@@ -2256,10 +2274,10 @@ TEST a_start_does_not_wait_for_a_thread_that_has_left(void)
     ASSERT_EQ_FMT(0, weighted_sem_init(&w, &options), "%d");
     idle_ns = PLIM_MS(1);
     ASSERT_EQ_FMT(0, weighted_sem_start(&w, 1, linger_afterwards, &gate_), "%d");
-    ASSERT(EVENTUALLY((weighted_sem_snapshot(&w), w.threads == 0)));
+    ASSERT(EVENTUALLY(peek(&w, &w.threads) == 0));
     for (int i = 0; i < 3; i++) {
         ASSERT_EQ_FMT(0, weighted_sem_start(&w, 1, count, &runs), "%d");
-        ASSERT(EVENTUALLY((weighted_sem_snapshot(&w), w.threads == 0)));
+        ASSERT(EVENTUALLY(peek(&w, &w.threads) == 0));
     }
     ASSERT_EQ_FMT(3, atomic_load(&runs), "%d");
     idle_ns = PLIM_S(60);
