@@ -1911,7 +1911,6 @@ typedef struct weighted_sem_sleeper_ {
     bool handed;     /* somebody else has seen to it that the task runs */
     uint64_t weight; /* in the queue: what it wants, */
     uint64_t holds;  /* and what the background job holds that its thread is running */
-    uint32_t epoch;  /* a drain: the last epoch it waits for */
     weighted_sem_task_ task;
 } weighted_sem_sleeper_;
 
@@ -1924,10 +1923,11 @@ typedef struct weighted_sem_list_ {
 /* Room for one background job, and the thread that was created for it if there is no executor. */
 typedef struct weighted_sem_worker_ {
     weighted_sem *sem;
-    weighted_sem_task_ task;                         /* what it runs */
-    uint64_t runner;                                 /* the thread that runs it */
-    struct weighted_sem_worker_ *next_runner;        /* in the list of that thread's bucket */
-    struct weighted_sem_worker_ *next, *next_vacant; /* all workers; those without thread and job */
+    weighted_sem_task_ task;                  /* what it runs */
+    uint64_t runner;                          /* the thread that runs it */
+    struct weighted_sem_worker_ *next_runner; /* in the list of that thread's bucket */
+    struct weighted_sem_worker_ *next;        /* of all workers */
+    struct weighted_sem_worker_ *next_vacant; /* of those without thread and job, or gone */
     plim_thread thread;
     bool joinable;  /* `thread` is known, and can be joined */
     bool retired;   /* the thread was gone before `joinable` could be set */
@@ -2015,7 +2015,6 @@ static inline void weighted_sem_sleeper_init_(weighted_sem_sleeper_ *sleeper)
     sleeper->answer = 0;
     sleeper->counts = sleeper->handed = false;
     sleeper->weight = sleeper->holds = 0;
-    sleeper->epoch = 0;
     sleeper->task.fn = NULL;
 }
 
