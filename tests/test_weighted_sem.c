@@ -1398,7 +1398,7 @@ TEST a_new_head_has_a_new_budget(void)
     ASSERT_EQ_FMT(0, weighted_sem_init(&w, &options), "%d");
     ASSERT_EQ_FMT(0, weighted_sem_acquire(&w, 2), "%d");
     for (int i = 0; i < 3; i++) {
-        caller c = {.w = &w, .call = ACQUIRE, .weight = 4, .timeout_ns = PLIM_MS(30)};
+        caller c = {.w = &w, .call = ACQUIRE, .weight = 4, .timeout_ns = PLIM_MS(300)};
         ASSERT(queue_up(&c, 1));
         int passed = 0;
         while (weighted_sem_try_acquire(&w, 1) == 0) {
@@ -1427,12 +1427,13 @@ TEST a_head_that_gives_up_lets_the_next_in(int call)
     memset(c, 0, sizeof c);
     make(&w, 10);
     ASSERT_EQ_FMT(0, weighted_sem_acquire(&w, 1), "%d");
-    c[0] = (caller){.w = &w, .call = call, .weight = 10, .fn = nothing, .timeout_ns = PLIM_MS(20)};
+    c[0] = (caller){.w = &w, .call = call, .weight = 10, .fn = nothing};
+    c[0].timeout_ns = PLIM_MS(300); /* enough for the second to queue up on a slow machine */
     c[1] = (caller){.w = &w, .call = ACQUIRE, .weight = 1};
     int64_t before = plim_now_();
     ASSERT(queue_up(c, 2));
     join(c[1].thread);
-    ASSERT(plim_now_() - before >= PLIM_MS(20));
+    ASSERT(plim_now_() - before >= PLIM_MS(300));
     join(c[0].thread);
     ASSERT_EQ_FMT(ETIMEDOUT, c[0].error, "%d");
     ASSERT_EQ_FMT(0, c[1].error, "%d");
@@ -1479,7 +1480,7 @@ TEST leavers_in_the_middle_of_the_queue(void)
     ASSERT_EQ_FMT(0, weighted_sem_acquire(&w, 3), "%d");
     for (int i = 0; i < 6; i++) {
         c[i] = (caller){.w = &w, .call = ACQUIRE, .weight = 3};
-        c[i].timeout_ns = i < 5 ? PLIM_MS(300 - 40 * i) : 0; /* the last of the five goes first */
+        c[i].timeout_ns = i < 5 ? PLIM_MS(1500 - 150 * i) : 0; /* the last of the five goes first */
     }
     ASSERT(queue_up(c, 6));
     for (int i = 4; i >= 0; i--) {
