@@ -157,10 +157,11 @@ static void join_calls(caller *c, int n)
 static bool is_idle(weighted_sem *w)
 {
     weighted_sem_stats s = weighted_sem_snapshot(w);
-    uint64_t word = plim_load_relaxed_(&w->word);
+    weighted_sem_section_ section = weighted_sem_lock_(w); /* workers may be about to park */
+    bool watched = (section.word & WEIGHTED_SEM_WATCHED_) != 0 || w->left_in_all != 0;
+    weighted_sem_unlock_(w, &section);
     return s.available == s.total && s.executing == 0 && s.waiting == 0 &&
-           s.started == s.completed && (word & (WEIGHTED_SEM_HELD_ | WEIGHTED_SEM_WATCHED_)) == 0 &&
-           w->left_in_all == 0;
+           s.started == s.completed && !watched;
 }
 
 /* What is under the lock is read under the lock. */
