@@ -2031,15 +2031,18 @@ static inline bool weighted_sem_decide_(weighted_sem_sleeper_ *sleeper, uint64_t
     return true;
 }
 
-/* Between two looks at something that another thread is about to change: after the first few looks
- * the CPU is offered to that thread. */
-static inline void weighted_sem_between_looks_(int look, int few)
+/* Between two looks at something that another thread is about to change; says whether to look on.
+ * After the first few looks the CPU is offered to that thread. If somebody else keeps it for long,
+ * the machine is busy, and a wake-up comes sooner than the next look would. */
+static inline bool weighted_sem_look_on_(int look, int few)
 {
     if (look < few) {
         plim_pause_();
-    } else {
-        plim_thread_yield_();
+        return true;
     }
+    int64_t before = plim_now_();
+    plim_thread_yield_();
+    return plim_now_() - before < PLIM_US(100);
 }
 
 /* Sleeps until the wait is ended and returns its answer; or ETIMEDOUT, and then the sleeper has to
@@ -2526,8 +2529,9 @@ PLIM_SLOW_ void weighted_sem_retire_(weighted_sem *w, weighted_sem_section_ *s,
  * while the others count as searching and so spare the starts to wake anybody. */
 static inline void weighted_sem_look_(weighted_sem *w)
 {
-    for (int i = 0; i < PLIM_SPIN && plim_load_relaxed_(&w->ready) == 0; i++) {
-        weighted_sem_between_looks_(i, PLIM_SPIN / 5);
+    bool on = true;
+    for (int i = 0; on && i < PLIM_SPIN && plim_load_relaxed_(&w->ready) == 0; i++) {
+        on = weighted_sem_look_on_(i, PLIM_SPIN / 5);
     }
 }
 
@@ -2818,9 +2822,10 @@ PLIM_SLOW_ int weighted_sem_enter_(weighted_sem *w, weighted_sem_sleeper_ *self,
     }
     /* A start waits for a worker, which may want the CPU: so it offers it between looks. Callers
      * that run their jobs themselves are better off not to, they would only take turns. */
-    bool start = self->task.fn != NULL;
-    for (int i = 0; start && i < PLIM_SPIN && plim_load_relaxed_(&self->wake.word) == 0; i++) {
-        weighted_sem_between_looks_(i, PLIM_SPIN / 2);
+    const bool start = self->task.fn != NULL;
+    bool on = start;
+    for (int i = 0; on && i < PLIM_SPIN && plim_load_relaxed_(&self->wake.word) == 0; i++) {
+        on = weighted_sem_look_on_(i, PLIM_SPIN / 2);
     }
     error = weighted_sem_sleep_(self, timeout_ns, !start);
     if (error == ETIMEDOUT) {
