@@ -75,10 +75,12 @@ static int count(void *arg)
     return 0;
 }
 
+enum { ACQUIRE, START, COMPLETE, BEGIN, DRAIN, DRAIN_ALL, DESTROY };
+
 /* A thread that makes one call, and what came of it. */
 typedef struct caller {
     weighted_sem *w;
-    enum { ACQUIRE, START, COMPLETE, BEGIN, DRAIN, DRAIN_ALL, DESTROY } call;
+    int call; /* one of those above */
     uint64_t weight;
     int64_t timeout_ns; /* 0: the form without timeout */
     int (*fn)(void *);
