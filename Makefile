@@ -233,12 +233,14 @@ bench: ## our headers beside the limit and their peers: tables, JSON and plots i
 	@CC='$(CC)' CXX='$(CXX)' BUILD='$(BUILD)' bench/build.sh
 	@$(BUILD)/bench/bench_semaphore $(BENCH_FLAGS) --json $(BUILD)/bench_semaphore.json
 	@$(BUILD)/bench/bench_weighted_sem $(BENCH_FLAGS) --json $(BUILD)/bench_weighted_sem.json
-	@for b in bench_semaphore bench_weighted_sem; do \
-	   if grep -q '"scenario": "contended"' $(BUILD)/$$b.json; then \
-	     awk -f bench/plot.awk $(BUILD)/$$b.json >$(BUILD)/$$b.svg && \
-	       echo "drawn in $(BUILD)/$$b.svg"; \
+	@plot() { \
+	   if grep -q '"scenario": "contended"' $(BUILD)/$$1.json; then \
+	     awk -v title="$$2" -f bench/plot.awk $(BUILD)/$$1.json >$(BUILD)/$$1.svg && \
+	       echo "drawn in $(BUILD)/$$1.svg"; \
 	   fi; \
-	 done
+	 }; \
+	 plot bench_semaphore '' && plot bench_weighted_sem \
+	   'Weighted semaphores under contention, relative to %s (weights 1 to 8, 50 ns of work)'
 
 # ---- housekeeping
 

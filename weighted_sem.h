@@ -72,7 +72,7 @@
  *     EDEADLK    inside a background job of the same semaphore: what this call waits for, or
  *                somebody before it in the queue, does not fit beside what that job holds
  *     EPERM      release of what is not held, finish of what is not begun
- *     ENOMEM     no memory (init; start, when more jobs execute than ever before)
+ *     ENOMEM     no memory (init; start, when it needs a thread more than there are)
  *
  * WHAT IT GUARANTEES
  *   Limit        The weight of what executes never exceeds the total, except by what already
@@ -89,7 +89,7 @@
  *                begin and finish count besides. Everything else is a short lock, and takes the
  *                same time however many wait or execute; except close and resize, and a wait
  *                inside a background job, which look at all who wait. Nothing allocates, except
- *                start while more jobs execute than before, and for a new thread its stack.
+ *                start when it needs a thread more than there are.
  *   Visibility   What was done before weight was given back is seen by whoever gets it, and by who
  *                returns from a drain that waited for it.
  *   Errors       Each failure of a background job is extracted once, or counted as dropped, in the
@@ -1429,8 +1429,8 @@ static inline bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_st
  * promoted as soon as a turn of all waiters takes longer, and every permit then be handed over at
  * the speed of a wake-up.
  *
- * Why nobody starves. Promotion comes with a wake-up, never by an alarm, and the kernel wakes the
- * one that has slept longest. So old age is noticed in the order of arrival: two releases that
+ * Why nobody starves. Promotion comes with a wake-up, never by an alarm, and Linux wakes the one
+ * that has slept longest (so does PLIM_PARK_CND; other systems do not say). So old age is noticed in the order of arrival: two releases that
  * find nobody starving are enough to serve the oldest (the first wakes it, and if a passer-by is
  * faster it is promoted; the second is owed to it), and one that is woken too young goes to sleep
  * behind the others. With alarms the young would be promoted beside the old, whoever comes back
@@ -1971,7 +1971,7 @@ struct weighted_sem {
     size_t ready_capacity, ready_first;
     uint32_t threads;          /* own ones */
     uint32_t searching;        /* of these, awake without a task, or being woken */
-    uint32_t hiring;           /* threads being created right now */
+    uint32_t hiring;           /* starts that are creating a thread, or are inside the executor */
     bool quit;                 /* workers are to go */
     weighted_sem_list_ parked; /* idle workers, the warmest first */
     weighted_sem_worker_ *workers, *vacant;
@@ -2171,7 +2171,10 @@ PLIM_SLOW_ void weighted_sem_unlock_(weighted_sem *w, weighted_sem_section_ *s)
  *   - a charge to an older epoch k than the one that was said, e, happens only if everything newer
  *     than k and up to e is down to 0: then the claims for k to e are equal, and were at least the
  *     truth for e, which counts this very job; so for k to e - 1 they were at least one too many.
- * Hence a drain never ends early. And an epoch's number is not used again while a job of it
+ * Hence a drain never ends early. If the closed epochs claim everything that executes, one more
+ * would be closed with 0, and end with the newest of them: so a drain joins that one.
+ *
+ * And an epoch's number is not used again while a job of it
  * executes, because its claim, or that of an older one, is above 0 until then.
  *
  * When the last drain that sleeps gives up, all epochs but the present one are forgotten. Jobs with
@@ -2322,10 +2325,14 @@ PLIM_SLOW_ uint64_t weighted_sem_holds_(weighted_sem *w)
  * Background jobs that wait hold their weight until they are let in, and then those before them in
  * the queue have been. So each that waits has to fit beside what is held by those at its place or
  * behind it. The demand of a queue is the most that one of them needs in this way: its weight and
- * all that is held from its place on. One more, at the end, adds what it holds to each of them.
+ * all that is held from its place on. One more, at the end, adds what it holds to each of them;
+ * unless it is leaving.
  */
 static inline uint64_t weighted_sem_demand_(uint64_t before, const weighted_sem_sleeper_ *last)
 {
+    if (plim_load_relaxed_(&last->state) != WEIGHTED_SEM_WAITING_) {
+        return before;
+    }
     return (last->weight > before ? last->weight : before) + last->holds;
 }
 
@@ -2338,9 +2345,7 @@ PLIM_SLOW_ bool weighted_sem_waits_for_itself_(weighted_sem *w, const weighted_s
         return false;
     }
     for (weighted_sem_sleeper_ *at = w->queue.first; at != NULL; at = at->next) {
-        if (at != self && plim_load_relaxed_(&at->state) == WEIGHTED_SEM_WAITING_) {
-            demand = weighted_sem_demand_(demand, at);
-        }
+        demand = at != self ? weighted_sem_demand_(demand, at) : demand;
     }
     return weighted_sem_demand_(demand, self) > plim_load_relaxed_(&w->total);
 }
@@ -2377,6 +2382,7 @@ static inline void weighted_sem_leave_queue_(weighted_sem *w, weighted_sem_sleep
  * A start that had to wait is let in by somebody else. If that is a worker that has just ended a
  * task, it runs the new one itself and there is nothing to hand over.
  */
+
 /* From now on the calling thread runs the worker's task. */
 static inline void weighted_sem_run_begins_(weighted_sem *w, weighted_sem_worker_ *worker)
 {
@@ -2436,7 +2442,7 @@ static inline bool weighted_sem_hand_over_(weighted_sem *w, weighted_sem_section
                                            const weighted_sem_task_ *task)
 {
     uint64_t ready = plim_load_relaxed_(&w->ready);
-    while (ready == w->searching) {
+    if (ready == w->searching) {
         weighted_sem_sleeper_ *idle = w->parked.first;
         while (idle != NULL && !weighted_sem_end_(s, &w->parked, idle, 0)) {
             idle = idle->next; /* that one is leaving */
@@ -2792,7 +2798,7 @@ static inline void weighted_sem_look_away_(weighted_sem *w)
 /* Gets the sleeper's weight, and runs its task if it has one: 0, or why not. */
 PLIM_SLOW_ int weighted_sem_enter_(weighted_sem *w, weighted_sem_sleeper_ *self, int64_t timeout_ns)
 {
-    bool alone = w->executor.execute == NULL; /* a task can be handed over under the lock */
+    const bool own = w->executor.execute == NULL; /* then a task is handed over under the lock */
     weighted_sem_section_ s = weighted_sem_lock_(w);
     int error = weighted_sem_refusal_(w, &s, self);
     if (error != 0) {
@@ -2801,8 +2807,7 @@ PLIM_SLOW_ int weighted_sem_enter_(weighted_sem *w, weighted_sem_sleeper_ *self,
     }
     if (w->queue.first == NULL && weighted_sem_fits_(s.word, self->weight)) {
         weighted_sem_let_in_(w, &s, self);
-        self->handed =
-            alone && self->task.fn != NULL && weighted_sem_hand_over_(w, &s, &self->task);
+        self->handed = own && self->task.fn != NULL && weighted_sem_hand_over_(w, &s, &self->task);
         weighted_sem_unlock_(w, &s);
         return 0;
     }
@@ -3228,7 +3233,7 @@ static inline int weighted_sem_drain(weighted_sem *w, int64_t timeout_ns)
     uint32_t epoch = weighted_sem_epoch_(s.word);
     w->draining++;
     if (jobs == w->left_in_all) {
-        epoch = (epoch - 1) % WEIGHTED_SEM_EPOCHS_; /* nothing has started since the last drain */
+        epoch = (epoch - 1) % WEIGHTED_SEM_EPOCHS_; /* closed ones claim all that execute */
     } else if (w->closed_epochs < WEIGHTED_SEM_EPOCHS_ - 1) {
         weighted_sem_close_epoch_(w, &s);
     }

@@ -35,18 +35,7 @@ static void hold(round_ *r, uint64_t random)
     if (inside > r->permits) {
         atomic_fetch_add(&r->too_many, 1);
     }
-    switch (random % 16) {
-    case 0:
-        rest(PLIM_US(20));
-        break;
-    case 1:
-        plim_thread_yield_();
-        break;
-    default:
-        for (uint64_t i = 0; i < random % 64; i++) {
-            plim_pause_();
-        }
-    }
+    dawdle(random);
     atomic_fetch_sub(&r->inside, 1);
 }
 

@@ -42,18 +42,7 @@ static void use_weight(round_ *r, uint64_t weight, uint64_t random)
     if (atomic_fetch_add(&r->used, weight) + weight > r->limit) {
         atomic_fetch_add(&r->too_much, 1);
     }
-    switch (random % 32) {
-    case 0:
-        rest(PLIM_US(30));
-        break;
-    case 1:
-        plim_thread_yield_();
-        break;
-    default:
-        for (uint64_t i = 0; i < random % 64; i++) {
-            plim_pause_();
-        }
-    }
+    dawdle(random);
     atomic_fetch_sub(&r->used, weight);
 }
 

@@ -46,6 +46,35 @@ static inline void join(plim_thread thread)
     plim_thread_join_(thread);
 }
 
+/* A job that ends the thread it runs on. */
+static inline int end_the_thread(void *arg)
+{
+    (void)arg;
+#ifdef PLIM_USE_PTHREADS
+    pthread_exit(NULL);
+#else
+    thrd_exit(0);
+#endif
+    return 0;
+}
+
+/* Takes a little time, in one of the ways in which a thread can. */
+static inline void dawdle(uint64_t random)
+{
+    switch (random % 32) {
+    case 0:
+        rest(PLIM_US(20));
+        break;
+    case 1:
+        plim_thread_yield_();
+        break;
+    default:
+        for (uint64_t i = 0; i < random % 64; i++) {
+            plim_pause_();
+        }
+    }
+}
+
 /* A small generator, for tests that want numbers: xorshift64, never 0. */
 static inline uint64_t next_random(uint64_t *state)
 {

@@ -11,20 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <threads.h>
-
-static atomic_uint_least64_t attempts;
-static uint64_t fail_every; /* 0: never */
-
-/* Every fail_every-th attempt fails, and changes nothing. */
-static bool fails(void)
-{
-    return fail_every != 0 && atomic_fetch_add(&attempts, 1) % fail_every == 0;
-}
-
-#undef atomic_compare_exchange_weak_explicit
-#define atomic_compare_exchange_weak_explicit(p, seen, v, success, failure) \
-    (fails() ? (*(seen) = atomic_load_explicit((p), (failure)), false) \
-             : atomic_compare_exchange_strong_explicit((p), (seen), (v), (success), (failure)))
+#include "flaky_cas.h"
 
 #ifdef PLIM_PARK_CND
 enum { MUTEX, CONDITION, ATTRIBUTES, CLOCK, KINDS };

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <threads.h>
+#include "flaky_cas.h"
 
 static atomic_int allocations, blocks; /* calls of malloc, and what is not freed */
 static atomic_int memory_left;         /* so many more succeed */
@@ -87,19 +88,6 @@ __attribute__((unused)) static int create_posix(pthread_t *t, const pthread_attr
 
 #define thrd_create create_c11
 #define pthread_create create_posix
-
-static atomic_uint_least64_t attempts;
-static _Atomic(uint64_t) fail_every; /* compare-exchange fails for no reason; 0: never */
-
-static bool fails(void)
-{
-    return fail_every != 0 && atomic_fetch_add(&attempts, 1) % fail_every == 0;
-}
-
-#undef atomic_compare_exchange_weak_explicit
-#define atomic_compare_exchange_weak_explicit(p, seen, v, success, failure) \
-    (fails() ? (*(seen) = atomic_load_explicit((p), (failure)), false) \
-             : atomic_compare_exchange_strong_explicit((p), (seen), (v), (success), (failure)))
 
 #include "../weighted_sem.h"
 #include "../semaphore.h"
@@ -290,17 +278,6 @@ TEST two_starts_may_grow_the_ring_at_once(void)
     ASSERT_EQ_FMT(0, weighted_sem_destroy(&w), "%d");
     ASSERT_EQ_FMT(0, atomic_load(&blocks), "%d");
     PASS();
-}
-
-static int end_the_thread(void *arg)
-{
-    (void)arg;
-#ifdef PLIM_USE_PTHREADS
-    pthread_exit(NULL);
-#else
-    thrd_exit(0);
-#endif
-    return 0;
 }
 
 static void until_it_is_gone(void)

@@ -685,17 +685,6 @@ TEST idle_threads_and_starts_may_race(void)
 #define NEEDS_POSIX() (void)0
 #endif
 
-static int end_the_thread(void *arg)
-{
-    (void)arg;
-#ifdef PLIM_USE_PTHREADS
-    pthread_exit(NULL);
-#else
-    thrd_exit(0);
-#endif
-    return 0;
-}
-
 TEST a_job_may_end_its_thread(void)
 {
     NEEDS_POSIX();
