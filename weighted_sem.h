@@ -1637,6 +1637,232 @@ static inline void plim_close_(plim_counter *c)
 #endif /* PLIM_CORE_VERSION */
 /* <<< core */
 
+/* >>> gate (stamped from core/gate.h by `make stamp`; edit it there) */
+#ifndef PLIM_GATE_H_
+#define PLIM_GATE_H_
+
+/*
+ * A gate: a word that many change with one atomic step while nobody waits, and under a lock as
+ * soon as somebody does; and those who wait, in lists that the lock protects.
+ *
+ * The two lowest bits of the word belong to the gate, the rest to its owner:
+ *
+ * HELD      The lock is held and the word belongs to its holder, for a moment.
+ * WATCHED   Somebody is concerned by the next change, whatever it is: so it must be made under the
+ *           lock, which looks after them. Set and cleared under the lock.
+ *
+ * There are two ways to change the word. The fast one, a single compare-exchange, is open while
+ * both bits are 0. Everything else holds the lock, and begins by setting HELD (or finds WATCHED
+ * set): from then on every compare-exchange of the fast way fails or is not even tried, so the
+ * holder works on a copy and stores it when it is done.
+ *
+ * Why nobody who waits is forgotten. Who has to wait decides so under the lock, with the word
+ * frozen, and joins its list in the same critical section, which leaves WATCHED set as long as it
+ * waits. So whatever could end the wait happens under the lock from then on, and the owner sees to
+ * it that each such section ends those waits that it can.
+ *
+ * Memory orders. A fast change acquires when it takes something and releases when it gives
+ * something back. Setting HELD is an acquire, so the holder sees what came with earlier gifts;
+ * storing the word back is a release, which passes it on to the next fast taker. Those whose waits
+ * are ended under the lock get it by the release of their `wake`.
+ */
+#define PLIM_HELD_ ((uint64_t)1)
+#define PLIM_WATCHED_ ((uint64_t)1 << 1)
+
+typedef struct plim_gate_ {
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) word;
+    plim_counter lock; /* one permit */
+} plim_gate_;
+
+/* ---- Lists ---- */
+
+typedef struct plim_node_ {
+    struct plim_node_ *next, *prev;
+} plim_node_;
+
+typedef struct plim_list_ {
+    plim_node_ *first, *last;
+} plim_list_;
+
+static inline void plim_append_(plim_list_ *list, plim_node_ *node)
+{
+    node->next = NULL;
+    node->prev = list->last;
+    *(list->last != NULL ? &list->last->next : &list->first) = node;
+    list->last = node;
+}
+
+static inline void plim_prepend_(plim_list_ *list, plim_node_ *node)
+{
+    node->next = list->first;
+    node->prev = NULL;
+    *(list->first != NULL ? &list->first->prev : &list->last) = node;
+    list->first = node;
+}
+
+static inline void plim_unlink_(plim_list_ *list, plim_node_ *node)
+{
+    *(node->prev != NULL ? &node->prev->next : &list->first) = node->next;
+    *(node->next != NULL ? &node->next->prev : &list->last) = node->prev;
+}
+
+/* ---- Those who wait ---- */
+
+/*
+ * Somebody who sleeps. It lives on its owner's stack and is a member of one list, under the lock.
+ *
+ * Its end is decided once, by `state`: whoever ends the wait changes WAITING to ENDED under the
+ * lock and takes it off its list, and gives `wake` its permit after the lock has been let go, the
+ * last touch. A wait that times out changes WAITING to LEAVING, and takes itself off the list,
+ * under the lock. So a thread whose wait was ended does not touch the object any more, and one that
+ * leaves by itself is still counted as waiting until it is gone.
+ */
+typedef struct plim_waiter_ {
+    plim_node_ node; /* the first member: a node of a list of waiters is one */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) state;
+    plim_counter wake;
+    int answer;
+} plim_waiter_;
+
+enum { PLIM_WAITING_, PLIM_ENDED_, PLIM_LEAVING_ };
+
+static inline void plim_waiter_init_(plim_waiter_ *waiter)
+{
+    plim_store_relaxed_(&waiter->state, PLIM_WAITING_);
+    plim_init_(&waiter->wake, 0);
+    waiter->answer = 0;
+}
+
+/* Decides how a wait ends; false if the other side was faster. Relaxed: it publishes nothing,
+ * whatever the sleeper reads afterwards comes with its `wake`. */
+static inline bool plim_decide_(plim_waiter_ *waiter, uint64_t end)
+{
+    uint64_t state = PLIM_WAITING_;
+    while (!plim_cas_relaxed_(&waiter->state, &state, end)) {
+        if (state != PLIM_WAITING_) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Ends the wait of a waiter on that list, unless it is leaving by itself. It is woken when the
+ * section is over, see plim_gate_unlock_. */
+static inline bool plim_end_wait_(plim_list_ *woken, plim_list_ *list, plim_waiter_ *waiter,
+                                  int answer)
+{
+    if (!plim_decide_(waiter, PLIM_ENDED_)) {
+        return false;
+    }
+    plim_unlink_(list, &waiter->node);
+    waiter->answer = answer;
+    plim_append_(woken, &waiter->node);
+    return true;
+}
+
+/* Ends all of them, and returns how many those were. */
+PLIM_SLOW_ uint32_t plim_end_waits_(plim_list_ *woken, plim_list_ *list, int answer)
+{
+    uint32_t ended = 0;
+    for (plim_node_ *next, *at = list->first; at != NULL; at = next) {
+        next = at->next;
+        ended += plim_end_wait_(woken, list, (plim_waiter_ *)(void *)at, answer);
+    }
+    return ended;
+}
+
+/* Sleeps until the wait is ended and returns its answer; or ETIMEDOUT, and then the waiter has to
+ * be taken off its list. */
+PLIM_SLOW_ int plim_sleep_(plim_waiter_ *self, int64_t timeout_ns, bool spin)
+{
+    int error = spin ? plim_acquire_(&self->wake, PLIM_WAITERS_MAX, timeout_ns)
+                     : plim_acquire_unspun_(&self->wake, PLIM_WAITERS_MAX, timeout_ns,
+                                            plim_load_relaxed_(&self->wake.word));
+    if (error != 0) {
+        if (plim_decide_(self, PLIM_LEAVING_)) {
+            return ETIMEDOUT;
+        }
+        plim_acquire_(&self->wake, PLIM_WAITERS_MAX, PLIM_FOREVER);
+    }
+    return self->answer;
+}
+
+/* Between two looks at something that another thread is about to change; says whether to look on.
+ * After the first few looks the CPU is offered to that thread. If somebody else keeps it for long,
+ * the machine is busy, and a wake-up comes sooner than the next look would. */
+static inline bool plim_look_on_(int look, int few)
+{
+    if (look < few) {
+        plim_pause_();
+        return true;
+    }
+    int64_t before = plim_now_();
+    plim_thread_yield_();
+    return plim_now_() - before < PLIM_US(100);
+}
+
+/* ---- The lock ---- */
+
+/* The lock is held for some fifty nanoseconds, unless its holder was preempted. So looking for a
+ * while is enough most of the time, and giving the holder a CPU most of the others. Each look takes
+ * the cache line away from the holder, who is about to write to it: so they are few and far between
+ * (four times as far made a start of weighted_sem.h half as long). */
+PLIM_SLOW_ void plim_gate_lock_slow_(plim_gate_ *gate)
+{
+    for (int i = 0; i < PLIM_SPIN; i++) {
+        if (i % 32 == 31) {
+            plim_thread_yield_();
+        }
+        for (int j = 0; j < 4; j++) {
+            plim_pause_();
+        }
+        if (plim_available_(plim_load_relaxed_(&gate->lock.word)) > 0 &&
+            plim_try_acquire_(&gate->lock, 1) == 0) {
+            return;
+        }
+    }
+    while (plim_acquire_(&gate->lock, PLIM_WAITERS_MAX, PLIM_FOREVER) != 0) {
+        plim_thread_yield_(); /* half a million threads stand there already */
+    }
+}
+
+/* Begins a section and returns the word, which is the caller's until plim_gate_unlock_. */
+static inline uint64_t plim_gate_lock_(plim_gate_ *gate)
+{
+    if (plim_try_acquire_(&gate->lock, 1) != 0) {
+        plim_gate_lock_slow_(gate);
+    }
+    uint64_t word = plim_load_relaxed_(&gate->word);
+    while ((word & PLIM_WATCHED_) == 0 &&
+           !plim_cas_acquire_(&gate->word, &word, word | PLIM_HELD_)) {
+        continue;
+    }
+    return word;
+}
+
+/* Ends the section, and then wakes those whose waits it has ended. The release of the lock is the
+ * last touch of the object: those that are woken afterwards are not part of it. */
+static inline void plim_gate_unlock_(plim_gate_ *gate, uint64_t word, bool watched,
+                                     plim_list_ *woken)
+{
+    word &= ~(PLIM_HELD_ | PLIM_WATCHED_);
+    plim_store_release_(&gate->word, watched ? word | PLIM_WATCHED_ : word);
+    plim_release_(&gate->lock, 1);
+    for (plim_node_ *next, *at = woken->first; at != NULL; at = next) {
+        next = at->next; /* before it wakes: then its frame is gone */
+        plim_release_(&((plim_waiter_ *)(void *)at)->wake, 1);
+    }
+}
+
+/* Requires that nobody uses it yet. */
+static inline void plim_gate_init_(plim_gate_ *gate, uint64_t word)
+{
+    plim_store_relaxed_(&gate->word, word);
+    plim_init_(&gate->lock, 1);
+}
+#endif /* PLIM_GATE_H_ */
+/* <<< gate */
+
 /* >>> workers (stamped from core/workers.h by `make stamp`; edit it there) */
 #ifndef PLIM_WORKERS_
 #define PLIM_WORKERS_
@@ -1806,28 +2032,15 @@ static inline void *weighted_sem_memory_(size_t size)
  * EPOCH      4 bits. Each job remembers the epoch in which it was let in; a drain ends the epoch,
  *            and then waits for the jobs of it and of older ones. See "Drains".
  * CLOSED     Nobody is let in. Set once.
- * WATCHED    Somebody waits, to get in or for jobs to end: the next change must be made under the
- *            lock, which looks after them. Set and cleared under the lock.
- * HELD       The lock is held and the word belongs to its holder, for a moment.
+ * WATCHED    See the gate, above, for both of them and for memory orders. Somebody is concerned by
+ * HELD       the next change if it waits to get in, or for jobs to end.
  *
- * There are two ways to change the word. The fast one, a single compare-exchange, takes or gives
- * weight while WATCHED and HELD are both 0. Everything else holds the lock, and begins by setting
- * HELD (or finds WATCHED set): from then on every compare-exchange of the fast way fails or is not
- * even tried, so the holder works on a copy and stores it when it is done.
- *
- * Why nobody who waits is forgotten. A caller that does not fit decides so under the lock, with the
- * word frozen, and joins the queue in the same critical section, which leaves WATCHED set as long
- * as the queue is not empty. So whatever could let it in (weight given back, a resize, the end of
- * the wait of somebody before it, close) happens under the lock from then on, and each such section
- * ends by admitting whoever fits. The same holds for drains.
- *
- * Memory orders. A fast take is an acquire and a fast gift a release. Setting HELD is an acquire,
- * so the holder sees what came with earlier gifts; storing the word back is a release, which passes
- * it on to the next fast take. Those let in under the lock get it by the release of their `wake`.
+ * The fast way takes or gives weight. What can end the wait of a caller is weight given back, a
+ * resize, the end of the wait of somebody before it, or close: so each section that does one of the
+ * first three ends by admitting whoever fits, and close sends everybody away. What can end a drain
+ * is the end of a job, and each section that gives weight back looks after them.
  */
 enum { WEIGHTED_SEM_EPOCHS_ = 16 };
-#define WEIGHTED_SEM_HELD_ ((uint64_t)1)
-#define WEIGHTED_SEM_WATCHED_ ((uint64_t)1 << 1)
 #define WEIGHTED_SEM_CLOSED_ ((uint64_t)1 << 2)
 #define WEIGHTED_SEM_EPOCH_ONE_ ((uint64_t)1 << 3)
 #define WEIGHTED_SEM_JOB_ONE_ ((uint64_t)1 << 7)
@@ -1892,33 +2105,16 @@ typedef struct weighted_sem_task_ {
     uint32_t epoch; /* in which it was let in */
 } weighted_sem_task_;
 
-/*
- * Somebody who sleeps: a caller in the queue, a drain, an idle worker. It lives on its owner's
- * stack and is a member of one list, under the lock.
- *
- * Its end is decided once, by `state`: whoever ends the wait (lets it in, closes) changes WAITING
- * to ENDED under the lock and takes it off its list, and gives `wake` its permit after the lock has
- * been let go, the last touch. A wait that times out changes WAITING to LEAVING, and takes itself
- * off the list, under the lock. So a thread whose wait was ended does not touch the object any
- * more, and one that leaves by itself is still counted as waiting until it is gone.
- */
+/* Somebody who sleeps: a caller in the queue, a drain, an idle worker. Every node of our lists is
+ * one. */
 typedef struct weighted_sem_sleeper_ {
-    struct weighted_sem_sleeper_ *next, *prev;
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) state;
-    plim_counter wake;
-    int answer;
-    bool counts;     /* a job: gets a sequence number */
-    bool handed;     /* somebody else has seen to it that the task runs */
-    uint64_t weight; /* in the queue: what it wants, */
-    uint64_t holds;  /* and what the background job holds that its thread is running */
+    plim_waiter_ waiter; /* the first member, as the node is in it */
+    bool counts;         /* a job: gets a sequence number */
+    bool handed;         /* somebody else has seen to it that the task runs */
+    uint64_t weight;     /* in the queue: what it wants, */
+    uint64_t holds;      /* and what the background job holds that its thread is running */
     weighted_sem_task_ task;
 } weighted_sem_sleeper_;
-
-enum { WEIGHTED_SEM_WAITING_, WEIGHTED_SEM_ENDED_, WEIGHTED_SEM_LEAVING_ };
-
-typedef struct weighted_sem_list_ {
-    weighted_sem_sleeper_ *first, *last;
-} weighted_sem_list_;
 
 /* Room for one background job, and the thread that was created for it if there is no executor. */
 typedef struct weighted_sem_worker_ {
@@ -1938,13 +2134,13 @@ enum { WEIGHTED_SEM_BUCKETS_ = 64 };   /* see weighted_sem_bucket_ */
 enum { WEIGHTED_SEM_SEARCHERS_ = 16 }; /* one more worker without a task sleeps at once */
 
 struct weighted_sem {
+    plim_gate_ gate; /* everything below the counters is under its lock */
+
     /* Changed by anybody; total only under the lock. */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) word;
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) total;
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) started; /* sequence numbers given out */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) completed;
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) failed;
-    plim_counter lock; /* one permit; everything below is under it */
 
     /* Read without the lock by getters and by workers that look for work. */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) waiting;
@@ -1952,28 +2148,28 @@ struct weighted_sem {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) dropped;
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) ready;
 
-    weighted_sem_list_ queue; /* callers that want weight, first come first */
-    uint32_t window, budget;  /* bypass */
-    uint64_t credit;          /* weight that may still bypass `favoured`, the first in the queue */
+    plim_list_ queue;        /* callers that want weight, first come first */
+    uint32_t window, budget; /* bypass */
+    uint64_t credit;         /* weight that may still bypass `favoured`, the first in the queue */
     weighted_sem_sleeper_ *favoured;
 
-    uint32_t closed_epochs;                          /* the last so many before the present one */
-    uint32_t left[WEIGHTED_SEM_EPOCHS_];             /* jobs of each that still execute, */
-    uint32_t left_in_all;                            /* and their sum */
-    weighted_sem_list_ drains[WEIGHTED_SEM_EPOCHS_]; /* who waits for an epoch and older ones */
-    uint32_t draining;                               /* how many those are */
-    weighted_sem_list_ quiet;                        /* who waits for nothing to execute or wait */
+    uint32_t closed_epochs;                  /* the last so many before the present one */
+    uint32_t left[WEIGHTED_SEM_EPOCHS_];     /* jobs of each that still execute, */
+    uint32_t left_in_all;                    /* and their sum */
+    plim_list_ drains[WEIGHTED_SEM_EPOCHS_]; /* who waits for an epoch and older ones */
+    uint32_t draining;                       /* how many those are */
+    plim_list_ quiet;                        /* who waits for nothing to execute or wait */
 
     weighted_sem_error *error_ring;
     size_t error_capacity, error_first;
 
     weighted_sem_task_ *ready_ring; /* tasks with weight, and a worker awake for each */
     size_t ready_capacity, ready_first;
-    uint32_t threads;          /* own ones */
-    uint32_t searching;        /* of these, awake without a task, or being woken */
-    uint32_t hiring;           /* starts that are creating a thread, or are inside the executor */
-    bool quit;                 /* workers are to go */
-    weighted_sem_list_ parked; /* idle workers, the warmest first */
+    uint32_t threads;   /* own ones */
+    uint32_t searching; /* of these, awake without a task, or being woken */
+    uint32_t hiring;    /* starts that are creating a thread, or are inside the executor */
+    bool quit;          /* workers are to go */
+    plim_list_ parked;  /* idle workers, the warmest first */
     weighted_sem_worker_ *workers, *vacant;
     weighted_sem_worker_ *gone;  /* whose threads have left, and are to be joined */
     weighted_sem_worker_ *block; /* the first workers, in one piece of memory */
@@ -1984,81 +2180,12 @@ struct weighted_sem {
     char name[16];
 };
 
-/* ---- Lists and sleepers --------------------------------------------------------------------- */
-
-static inline void weighted_sem_append_(weighted_sem_list_ *list, weighted_sem_sleeper_ *sleeper)
-{
-    sleeper->next = NULL;
-    sleeper->prev = list->last;
-    *(list->last != NULL ? &list->last->next : &list->first) = sleeper;
-    list->last = sleeper;
-}
-
-static inline void weighted_sem_prepend_(weighted_sem_list_ *list, weighted_sem_sleeper_ *sleeper)
-{
-    sleeper->next = list->first;
-    sleeper->prev = NULL;
-    *(list->first != NULL ? &list->first->prev : &list->last) = sleeper;
-    list->first = sleeper;
-}
-
-static inline void weighted_sem_unlink_(weighted_sem_list_ *list, weighted_sem_sleeper_ *sleeper)
-{
-    *(sleeper->prev != NULL ? &sleeper->prev->next : &list->first) = sleeper->next;
-    *(sleeper->next != NULL ? &sleeper->next->prev : &list->last) = sleeper->prev;
-}
-
 static inline void weighted_sem_sleeper_init_(weighted_sem_sleeper_ *sleeper)
 {
-    plim_store_relaxed_(&sleeper->state, WEIGHTED_SEM_WAITING_);
-    plim_init_(&sleeper->wake, 0);
-    sleeper->answer = 0;
+    plim_waiter_init_(&sleeper->waiter);
     sleeper->counts = sleeper->handed = false;
     sleeper->weight = sleeper->holds = 0;
     sleeper->task.fn = NULL;
-}
-
-/* Decides how a wait ends; false if the sleeper was faster, by its timeout. Relaxed: it publishes
- * nothing, whatever the sleeper reads afterwards comes with its `wake`. */
-static inline bool weighted_sem_decide_(weighted_sem_sleeper_ *sleeper, uint64_t end)
-{
-    uint64_t state = WEIGHTED_SEM_WAITING_;
-    while (!plim_cas_relaxed_(&sleeper->state, &state, end)) {
-        if (state != WEIGHTED_SEM_WAITING_) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Between two looks at something that another thread is about to change; says whether to look on.
- * After the first few looks the CPU is offered to that thread. If somebody else keeps it for long,
- * the machine is busy, and a wake-up comes sooner than the next look would. */
-static inline bool weighted_sem_look_on_(int look, int few)
-{
-    if (look < few) {
-        plim_pause_();
-        return true;
-    }
-    int64_t before = plim_now_();
-    plim_thread_yield_();
-    return plim_now_() - before < PLIM_US(100);
-}
-
-/* Sleeps until the wait is ended and returns its answer; or ETIMEDOUT, and then the sleeper has to
- * be taken off its list. */
-PLIM_SLOW_ int weighted_sem_sleep_(weighted_sem_sleeper_ *self, int64_t timeout_ns, bool spin)
-{
-    int error = spin ? plim_acquire_(&self->wake, PLIM_WAITERS_MAX, timeout_ns)
-                     : plim_acquire_unspun_(&self->wake, PLIM_WAITERS_MAX, timeout_ns,
-                                            plim_load_relaxed_(&self->wake.word));
-    if (error != 0) {
-        if (weighted_sem_decide_(self, WEIGHTED_SEM_LEAVING_)) {
-            return ETIMEDOUT;
-        }
-        plim_acquire_(&self->wake, PLIM_WAITERS_MAX, PLIM_FOREVER);
-    }
-    return self->answer;
 }
 
 /* ---- Critical sections ---------------------------------------------------------------------- */
@@ -2066,68 +2193,13 @@ PLIM_SLOW_ int weighted_sem_sleep_(weighted_sem_sleeper_ *self, int64_t timeout_
 /* One at a time, under the lock. `word` is the semaphore's while it lasts. */
 typedef struct weighted_sem_section_ {
     uint64_t word;
-    weighted_sem_list_ woken; /* sleepers whose wait has ended: they get their permits at the end */
+    plim_list_ woken; /* sleepers whose wait has ended: they get their permits at the end */
 } weighted_sem_section_;
-
-/* The lock is held for some fifty nanoseconds, unless its holder was preempted. So looking for a
- * while is enough most of the time, and giving the holder a CPU most of the others. Each look takes
- * the cache line away from the holder, who is about to write to it: so they are few and far between
- * (four times as far made a start half as long). */
-PLIM_SLOW_ void weighted_sem_lock_slow_(weighted_sem *w)
-{
-    for (int i = 0; i < PLIM_SPIN; i++) {
-        if (i % 32 == 31) {
-            plim_thread_yield_();
-        }
-        for (int j = 0; j < 4; j++) {
-            plim_pause_();
-        }
-        if (plim_available_(plim_load_relaxed_(&w->lock.word)) > 0 &&
-            plim_try_acquire_(&w->lock, 1) == 0) {
-            return;
-        }
-    }
-    while (plim_acquire_(&w->lock, PLIM_WAITERS_MAX, PLIM_FOREVER) != 0) {
-        plim_thread_yield_(); /* half a million threads stand there already */
-    }
-}
 
 static inline weighted_sem_section_ weighted_sem_lock_(weighted_sem *w)
 {
-    weighted_sem_section_ s = {0, {NULL, NULL}};
-    if (plim_try_acquire_(&w->lock, 1) != 0) {
-        weighted_sem_lock_slow_(w);
-    }
-    s.word = plim_load_relaxed_(&w->word);
-    while ((s.word & WEIGHTED_SEM_WATCHED_) == 0 &&
-           !plim_cas_acquire_(&w->word, &s.word, s.word | WEIGHTED_SEM_HELD_)) {
-        continue;
-    }
+    weighted_sem_section_ s = {plim_gate_lock_(&w->gate), {NULL, NULL}};
     return s;
-}
-
-/* Ends the wait of a sleeper on that list, unless it is leaving by itself. */
-static inline bool weighted_sem_end_(weighted_sem_section_ *s, weighted_sem_list_ *list,
-                                     weighted_sem_sleeper_ *sleeper, int answer)
-{
-    if (!weighted_sem_decide_(sleeper, WEIGHTED_SEM_ENDED_)) {
-        return false;
-    }
-    weighted_sem_unlink_(list, sleeper);
-    sleeper->answer = answer;
-    weighted_sem_append_(&s->woken, sleeper);
-    return true;
-}
-
-static inline uint32_t weighted_sem_end_all_(weighted_sem_section_ *s, weighted_sem_list_ *list,
-                                             int answer)
-{
-    uint32_t ended = 0;
-    for (weighted_sem_sleeper_ *next, *at = list->first; at != NULL; at = next) {
-        next = at->next;
-        ended += weighted_sem_end_(s, list, at, answer);
-    }
-    return ended;
 }
 
 /* Nothing executes and nobody waits; and for destroy: no thread is, or will be, there. */
@@ -2137,21 +2209,14 @@ static inline bool weighted_sem_is_quiet_(const weighted_sem *w, const weighted_
            (!w->quit || w->threads == 0);
 }
 
-/* Ends the section. The release of the lock is the last touch of the semaphore: those that are
- * woken afterwards are not part of it. */
+/* Ends the section. */
 PLIM_SLOW_ void weighted_sem_unlock_(weighted_sem *w, weighted_sem_section_ *s)
 {
     if (w->quiet.first != NULL && weighted_sem_is_quiet_(w, s)) {
-        weighted_sem_end_all_(s, &w->quiet, 0);
+        plim_end_waits_(&s->woken, &w->quiet, 0);
     }
     bool watched = w->queue.first != NULL || w->closed_epochs != 0 || w->quiet.first != NULL;
-    uint64_t word = s->word & ~(WEIGHTED_SEM_HELD_ | WEIGHTED_SEM_WATCHED_);
-    plim_store_release_(&w->word, watched ? word | WEIGHTED_SEM_WATCHED_ : word);
-    plim_release_(&w->lock, 1);
-    for (weighted_sem_sleeper_ *next, *at = s->woken.first; at != NULL; at = next) {
-        next = at->next; /* before it wakes: then its frame is gone */
-        plim_release_(&at->wake, 1);
-    }
+    plim_gate_unlock_(&w->gate, s->word, watched, &s->woken);
 }
 
 /* ---- Drains --------------------------------------------------------------------------------- */
@@ -2234,7 +2299,7 @@ static inline void weighted_sem_end_drains_(weighted_sem *w, weighted_sem_sectio
         uint32_t now = weighted_sem_epoch_(s->word);
         uint32_t oldest = (now - w->closed_epochs) % WEIGHTED_SEM_EPOCHS_;
         if (w->closed_epochs != 0 && w->left[oldest] == 0) {
-            w->draining -= weighted_sem_end_all_(s, &w->drains[oldest], 0);
+            w->draining -= plim_end_waits_(&s->woken, &w->drains[oldest], 0);
             w->closed_epochs--;
         } else if (w->drains[now].first != NULL && w->closed_epochs < WEIGHTED_SEM_EPOCHS_ - 1) {
             weighted_sem_close_epoch_(w, s);
@@ -2271,17 +2336,18 @@ PLIM_SLOW_ void weighted_sem_admit_(weighted_sem *w, weighted_sem_section_ *s)
 {
     weighted_sem_sleeper_ *head = NULL; /* the first that has to stay */
     uint32_t behind = 0;                /* how many places behind it we are */
-    for (weighted_sem_sleeper_ *next, *at = w->queue.first; at != NULL; at = next) {
-        next = at->next;
+    for (plim_node_ *next, *node = w->queue.first; node != NULL; node = next) {
+        weighted_sem_sleeper_ *at = (weighted_sem_sleeper_ *)(void *)node;
+        next = node->next;
         if (head != NULL && ++behind > w->window) {
             break;
         }
         if (weighted_sem_fits_(s->word, at->weight) && (head == NULL || at->weight <= w->credit) &&
-            weighted_sem_end_(s, &w->queue, at, 0)) {
+            plim_end_wait_(&s->woken, &w->queue, &at->waiter, 0)) {
             w->credit -= head == NULL ? 0 : at->weight;
             weighted_sem_left_queue_(w, at);
             weighted_sem_let_in_(w, s, at);
-        } else if (head == NULL && plim_load_relaxed_(&at->state) == WEIGHTED_SEM_WAITING_) {
+        } else if (head == NULL && plim_load_relaxed_(&at->waiter.state) == PLIM_WAITING_) {
             head = at;
             if (w->favoured != head) {
                 w->favoured = head;
@@ -2330,7 +2396,7 @@ PLIM_SLOW_ uint64_t weighted_sem_holds_(weighted_sem *w)
  */
 static inline uint64_t weighted_sem_demand_(uint64_t before, const weighted_sem_sleeper_ *last)
 {
-    if (plim_load_relaxed_(&last->state) != WEIGHTED_SEM_WAITING_) {
+    if (plim_load_relaxed_(&last->waiter.state) != PLIM_WAITING_) {
         return before;
     }
     return (last->weight > before ? last->weight : before) + last->holds;
@@ -2344,7 +2410,8 @@ PLIM_SLOW_ bool weighted_sem_waits_for_itself_(weighted_sem *w, const weighted_s
     if (self->holds == 0) {
         return false;
     }
-    for (weighted_sem_sleeper_ *at = w->queue.first; at != NULL; at = at->next) {
+    for (plim_node_ *node = w->queue.first; node != NULL; node = node->next) {
+        weighted_sem_sleeper_ *at = (weighted_sem_sleeper_ *)(void *)node;
         demand = at != self ? weighted_sem_demand_(demand, at) : demand;
     }
     return weighted_sem_demand_(demand, self) > plim_load_relaxed_(&w->total);
@@ -2361,7 +2428,7 @@ static inline int weighted_sem_refusal_(weighted_sem *w, const weighted_sem_sect
 
 static inline void weighted_sem_leave_queue_(weighted_sem *w, weighted_sem_sleeper_ *sleeper)
 {
-    weighted_sem_unlink_(&w->queue, sleeper);
+    plim_unlink_(&w->queue, &sleeper->waiter.node);
     weighted_sem_left_queue_(w, sleeper);
 }
 
@@ -2443,8 +2510,9 @@ static inline bool weighted_sem_hand_over_(weighted_sem *w, weighted_sem_section
 {
     uint64_t ready = plim_load_relaxed_(&w->ready);
     if (ready == w->searching) {
-        weighted_sem_sleeper_ *idle = w->parked.first;
-        while (idle != NULL && !weighted_sem_end_(s, &w->parked, idle, 0)) {
+        plim_node_ *idle = w->parked.first;
+        while (idle != NULL &&
+               !plim_end_wait_(&s->woken, &w->parked, (plim_waiter_ *)(void *)idle, 0)) {
             idle = idle->next; /* that one is leaving */
         }
         if (idle == NULL) {
@@ -2471,10 +2539,10 @@ static inline bool weighted_sem_pick_(weighted_sem *w, weighted_sem_worker_ *sel
     return true;
 }
 
-static inline bool weighted_sem_few_(const weighted_sem_list_ *list)
+static inline bool weighted_sem_few_(const plim_list_ *list)
 {
     int n = 0;
-    for (weighted_sem_sleeper_ *at = list->first; at != NULL && n <= 8; at = at->next) {
+    for (plim_node_ *at = list->first; at != NULL && n <= 8; at = at->next) {
         n++;
     }
     return n <= 8;
@@ -2484,7 +2552,8 @@ static inline bool weighted_sem_few_(const weighted_sem_list_ *list)
 static inline bool weighted_sem_pick_woken_(weighted_sem *w, weighted_sem_section_ *s,
                                             weighted_sem_worker_ *self)
 {
-    for (weighted_sem_sleeper_ *at = s->woken.first; at != NULL; at = at->next) {
+    for (plim_node_ *node = s->woken.first; node != NULL; node = node->next) {
+        weighted_sem_sleeper_ *at = (weighted_sem_sleeper_ *)(void *)node;
         if (at->task.fn != NULL) {
             at->handed = true;
             self->task = at->task;
@@ -2537,7 +2606,7 @@ static inline void weighted_sem_look_(weighted_sem *w)
 {
     bool on = true;
     for (int i = 0; on && i < PLIM_SPIN && plim_load_relaxed_(&w->ready) == 0; i++) {
-        on = weighted_sem_look_on_(i, PLIM_SPIN / 5);
+        on = plim_look_on_(i, PLIM_SPIN / 5);
     }
 }
 
@@ -2568,12 +2637,12 @@ PLIM_SLOW_ bool weighted_sem_next_task_(weighted_sem_worker_ *self, int result)
             return false;
         }
         if (!found) {
-            weighted_sem_prepend_(&w->parked, &idle);
+            plim_prepend_(&w->parked, &idle.waiter.node);
         }
         weighted_sem_unlock_(w, &s);
-        if (!found && weighted_sem_sleep_(&idle, WEIGHTED_SEM_IDLE_NS, false) == ETIMEDOUT) {
+        if (!found && plim_sleep_(&idle.waiter, WEIGHTED_SEM_IDLE_NS, false) == ETIMEDOUT) {
             s = weighted_sem_lock_(w);
-            weighted_sem_unlink_(&w->parked, &idle);
+            plim_unlink_(&w->parked, &idle.waiter.node);
             weighted_sem_retire_(w, &s, self);
             return false;
         }
@@ -2760,10 +2829,11 @@ PLIM_SLOW_ int weighted_sem_hire_(weighted_sem *w, const weighted_sem_task_ *tas
 /* The fast way in, if it is open; *word is what it saw, and the epoch. */
 static inline bool weighted_sem_take_(weighted_sem *w, uint64_t weight, uint64_t *word)
 {
-    const uint64_t not_now = WEIGHTED_SEM_HELD_ | WEIGHTED_SEM_WATCHED_ | WEIGHTED_SEM_CLOSED_;
-    *word = plim_load_relaxed_(&w->word);
+    const uint64_t not_now = PLIM_HELD_ | PLIM_WATCHED_ | WEIGHTED_SEM_CLOSED_;
+    *word = plim_load_relaxed_(&w->gate.word);
     while (PLIM_LIKELY_((*word & not_now) == 0 && weighted_sem_fits_(*word, weight))) {
-        if (PLIM_LIKELY_(plim_cas_acquire_(&w->word, word, weighted_sem_taken_(*word, weight)))) {
+        if (PLIM_LIKELY_(
+                plim_cas_acquire_(&w->gate.word, word, weighted_sem_taken_(*word, weight)))) {
             return true;
         }
     }
@@ -2773,9 +2843,10 @@ static inline bool weighted_sem_take_(weighted_sem *w, uint64_t weight, uint64_t
 /* The fast way out, if it is open. */
 static inline bool weighted_sem_give_(weighted_sem *w, uint64_t weight)
 {
-    uint64_t word = plim_load_relaxed_(&w->word);
-    while (PLIM_LIKELY_((word & (WEIGHTED_SEM_HELD_ | WEIGHTED_SEM_WATCHED_)) == 0)) {
-        if (PLIM_LIKELY_(plim_cas_release_(&w->word, &word, weighted_sem_given_(word, weight)))) {
+    uint64_t word = plim_load_relaxed_(&w->gate.word);
+    while (PLIM_LIKELY_((word & (PLIM_HELD_ | PLIM_WATCHED_)) == 0)) {
+        if (PLIM_LIKELY_(
+                plim_cas_release_(&w->gate.word, &word, weighted_sem_given_(word, weight)))) {
             return true;
         }
     }
@@ -2785,10 +2856,10 @@ static inline bool weighted_sem_give_(weighted_sem *w, uint64_t weight)
 /* The lock is held for a moment only: so look for a moment, whether the fast way opens again. */
 static inline void weighted_sem_look_away_(weighted_sem *w)
 {
-    const uint64_t held = WEIGHTED_SEM_HELD_ | WEIGHTED_SEM_WATCHED_;
+    const uint64_t held = PLIM_HELD_ | PLIM_WATCHED_;
     const int looks = PLIM_SPIN < PLIM_SPIN_UNASKED_ ? PLIM_SPIN : PLIM_SPIN_UNASKED_;
     for (int i = 0; i < looks; i++) {
-        if ((plim_load_relaxed_(&w->word) & held) != WEIGHTED_SEM_HELD_) {
+        if ((plim_load_relaxed_(&w->gate.word) & held) != PLIM_HELD_) {
             break;
         }
         plim_pause_();
@@ -2811,10 +2882,10 @@ PLIM_SLOW_ int weighted_sem_enter_(weighted_sem *w, weighted_sem_sleeper_ *self,
         weighted_sem_unlock_(w, &s);
         return 0;
     }
-    weighted_sem_append_(&w->queue, self);
+    plim_append_(&w->queue, &self->waiter.node);
     plim_store_relaxed_(&w->waiting, plim_load_relaxed_(&w->waiting) + 1);
     weighted_sem_admit_(w, &s); /* the bypass may be for us */
-    if (plim_load_relaxed_(&self->state) == WEIGHTED_SEM_WAITING_) {
+    if (plim_load_relaxed_(&self->waiter.state) == PLIM_WAITING_) {
         self->holds = timeout_ns > 0 ? weighted_sem_holds_(w) : 0;
         error = timeout_ns <= 0 ? ETIMEDOUT : weighted_sem_waits_for_itself_(w, self) ? EDEADLK : 0;
         if (error != 0) {
@@ -2829,10 +2900,10 @@ PLIM_SLOW_ int weighted_sem_enter_(weighted_sem *w, weighted_sem_sleeper_ *self,
      * that run their jobs themselves are better off not to, they would only take turns. */
     const bool start = self->task.fn != NULL;
     bool on = start;
-    for (int i = 0; on && i < PLIM_SPIN && plim_load_relaxed_(&self->wake.word) == 0; i++) {
-        on = weighted_sem_look_on_(i, PLIM_SPIN / 2);
+    for (int i = 0; on && i < PLIM_SPIN && plim_load_relaxed_(&self->waiter.wake.word) == 0; i++) {
+        on = plim_look_on_(i, PLIM_SPIN / 2);
     }
-    error = weighted_sem_sleep_(self, timeout_ns, !start);
+    error = plim_sleep_(&self->waiter, timeout_ns, !start);
     if (error == ETIMEDOUT) {
         s = weighted_sem_lock_(w);
         weighted_sem_leave_queue_(w, self);
@@ -2913,7 +2984,7 @@ static inline int weighted_sem_init(weighted_sem *w, const weighted_sem_options 
         (options->executor != NULL && options->executor->execute == NULL)) {
         return EINVAL;
     }
-    const weighted_sem_list_ nobody = {NULL, NULL};
+    const plim_list_ nobody = {NULL, NULL};
     size_t jobs = options->expected_jobs != 0 ? options->expected_jobs : 16;
     size_t errors = options->error_capacity == (uint32_t)PLIM_NONE ? 0
                     : options->error_capacity != 0                 ? options->error_capacity
@@ -2933,12 +3004,11 @@ static inline int weighted_sem_init(weighted_sem *w, const weighted_sem_options 
         PLIM_FREE(w->ready_ring);
         return ENOMEM;
     }
-    plim_store_relaxed_(&w->word, options->total * WEIGHTED_SEM_UNIT_);
+    plim_gate_init_(&w->gate, options->total * WEIGHTED_SEM_UNIT_);
     plim_store_relaxed_(&w->total, options->total);
     plim_store_relaxed_(&w->started, 0);
     plim_store_relaxed_(&w->completed, 0);
     plim_store_relaxed_(&w->failed, 0);
-    plim_init_(&w->lock, 1);
     plim_store_relaxed_(&w->waiting, 0);
     plim_store_relaxed_(&w->errors, 0);
     plim_store_relaxed_(&w->dropped, 0);
@@ -2985,9 +3055,10 @@ static inline int weighted_sem_close(weighted_sem *w)
 {
     weighted_sem_section_ s = weighted_sem_lock_(w);
     s.word |= WEIGHTED_SEM_CLOSED_;
-    for (weighted_sem_sleeper_ *next, *at = w->queue.first; at != NULL; at = next) {
-        next = at->next;
-        if (weighted_sem_end_(&s, &w->queue, at, ESHUTDOWN)) {
+    for (plim_node_ *next, *node = w->queue.first; node != NULL; node = next) {
+        weighted_sem_sleeper_ *at = (weighted_sem_sleeper_ *)(void *)node;
+        next = node->next;
+        if (plim_end_wait_(&s.woken, &w->queue, &at->waiter, ESHUTDOWN)) {
             weighted_sem_left_queue_(w, at);
         }
     }
@@ -3008,10 +3079,7 @@ PLIM_SLOW_ void weighted_sem_end_threads_(weighted_sem *w)
 {
     weighted_sem_section_ s = weighted_sem_lock_(w);
     w->quit = true;
-    for (weighted_sem_sleeper_ *next, *at = w->parked.first; at != NULL; at = next) {
-        next = at->next;
-        w->searching += weighted_sem_end_(&s, &w->parked, at, 0);
-    }
+    w->searching += plim_end_waits_(&s.woken, &w->parked, 0);
     weighted_sem_unlock_(w, &s);
     weighted_sem_drain_all(w, PLIM_FOREVER); /* now this waits for the threads to leave, too */
     for (weighted_sem_worker_ *at = w->gone; at != NULL; at = at->next_vacant) {
@@ -3189,10 +3257,11 @@ PLIM_SLOW_ int weighted_sem_release_slow_(weighted_sem *w, uint64_t weight)
 
 static inline int weighted_sem_release(weighted_sem *w, uint64_t weight)
 {
-    uint64_t word = plim_load_relaxed_(&w->word);
-    while (PLIM_LIKELY_((word & (WEIGHTED_SEM_HELD_ | WEIGHTED_SEM_WATCHED_)) == 0 && weight != 0 &&
+    uint64_t word = plim_load_relaxed_(&w->gate.word);
+    while (PLIM_LIKELY_((word & (PLIM_HELD_ | PLIM_WATCHED_)) == 0 && weight != 0 &&
                         weighted_sem_is_held_(word, plim_load_relaxed_(&w->total), weight))) {
-        if (PLIM_LIKELY_(plim_cas_release_(&w->word, &word, weighted_sem_given_(word, weight)))) {
+        if (PLIM_LIKELY_(
+                plim_cas_release_(&w->gate.word, &word, weighted_sem_given_(word, weight)))) {
             return 0;
         }
     }
@@ -3200,17 +3269,17 @@ static inline int weighted_sem_release(weighted_sem *w, uint64_t weight)
 }
 
 /* Waits in a list until somebody ends it, or the time is over. */
-PLIM_SLOW_ int weighted_sem_await_(weighted_sem *w, weighted_sem_section_ *s,
-                                   weighted_sem_list_ *list, int64_t timeout_ns)
+PLIM_SLOW_ int weighted_sem_await_(weighted_sem *w, weighted_sem_section_ *s, plim_list_ *list,
+                                   int64_t timeout_ns)
 {
     weighted_sem_sleeper_ self;
     weighted_sem_sleeper_init_(&self);
-    weighted_sem_append_(list, &self);
+    plim_append_(list, &self.waiter.node);
     weighted_sem_unlock_(w, s);
-    int error = weighted_sem_sleep_(&self, timeout_ns, true);
+    int error = plim_sleep_(&self.waiter, timeout_ns, true);
     if (error == ETIMEDOUT) {
         *s = weighted_sem_lock_(w);
-        weighted_sem_unlink_(list, &self);
+        plim_unlink_(list, &self.waiter.node);
         if (list != &w->quiet) {
             weighted_sem_drain_leaves_(w);
         }
@@ -3280,14 +3349,15 @@ static inline int weighted_sem_resize(weighted_sem *w, uint64_t total)
     plim_store_relaxed_(&w->total, total);
     /* Everybody queues up again: whoever may not wait any more is sent away. */
     uint64_t demand = 0;
-    for (weighted_sem_sleeper_ *next, *at = w->queue.first; at != NULL; at = next) {
-        next = at->next;
+    for (plim_node_ *next, *node = w->queue.first; node != NULL; node = next) {
+        weighted_sem_sleeper_ *at = (weighted_sem_sleeper_ *)(void *)node;
+        next = node->next;
         uint64_t with = weighted_sem_demand_(demand, at);
         int error = weighted_sem_refusal_(w, &s, at);
         error = error == 0 && at->holds != 0 && with > total ? EDEADLK : error;
         if (error == 0) {
             demand = with;
-        } else if (weighted_sem_end_(&s, &w->queue, at, error)) {
+        } else if (plim_end_wait_(&s.woken, &w->queue, &at->waiter, error)) {
             weighted_sem_left_queue_(w, at);
         }
     }
@@ -3303,13 +3373,13 @@ static inline uint64_t weighted_sem_total(const weighted_sem *w)
 
 static inline uint64_t weighted_sem_available(const weighted_sem *w)
 {
-    int64_t unused = weighted_sem_free_(plim_load_relaxed_(&w->word));
+    int64_t unused = weighted_sem_free_(plim_load_relaxed_(&w->gate.word));
     return unused > 0 ? (uint64_t)unused : 0;
 }
 
 static inline uint32_t weighted_sem_executing(const weighted_sem *w)
 {
-    return weighted_sem_jobs_(plim_load_relaxed_(&w->word));
+    return weighted_sem_jobs_(plim_load_relaxed_(&w->gate.word));
 }
 
 static inline uint32_t weighted_sem_waiting(const weighted_sem *w)

@@ -375,13 +375,13 @@ TEST nothing_is_allocated_once_it_is_warm(bool with_waiters)
 
 TEST a_wait_is_ended_once(void)
 {
-    weighted_sem_sleeper_ sleeper;
+    plim_waiter_ sleeper;
     for (int i = 0; i < 10; i++) {
-        weighted_sem_sleeper_init_(&sleeper);
+        plim_waiter_init_(&sleeper);
         fail_every = 2;
-        ASSERT(weighted_sem_decide_(&sleeper, WEIGHTED_SEM_ENDED_));
-        ASSERT_FALSE(weighted_sem_decide_(&sleeper, WEIGHTED_SEM_LEAVING_));
-        ASSERT_EQ((uint64_t)WEIGHTED_SEM_ENDED_, plim_load_relaxed_(&sleeper.state));
+        ASSERT(plim_decide_(&sleeper, PLIM_ENDED_));
+        ASSERT_FALSE(plim_decide_(&sleeper, PLIM_LEAVING_));
+        ASSERT_EQ((uint64_t)PLIM_ENDED_, plim_load_relaxed_(&sleeper.state));
         fail_every = 0;
     }
     PASS();

@@ -160,7 +160,7 @@ static bool is_idle(weighted_sem *w)
 {
     weighted_sem_stats s = weighted_sem_snapshot(w);
     weighted_sem_section_ section = weighted_sem_lock_(w); /* workers may be about to park */
-    bool watched = (section.word & WEIGHTED_SEM_WATCHED_) != 0 || w->left_in_all != 0;
+    bool watched = (section.word & PLIM_WATCHED_) != 0 || w->left_in_all != 0;
     weighted_sem_unlock_(w, &section);
     return s.available == s.total && s.executing == 0 && s.waiting == 0 &&
            s.started == s.completed && !watched;
@@ -175,10 +175,10 @@ static uint32_t peek(weighted_sem *w, const uint32_t *figure)
     return value;
 }
 
-static weighted_sem_sleeper_ *peek_first(weighted_sem *w, const weighted_sem_list_ *list)
+static plim_waiter_ *peek_first(weighted_sem *w, const plim_list_ *list)
 {
     weighted_sem_section_ s = weighted_sem_lock_(w);
-    weighted_sem_sleeper_ *first = list->first;
+    plim_waiter_ *first = (plim_waiter_ *)(void *)list->first;
     weighted_sem_unlock_(w, &s);
     return first;
 }
@@ -1010,7 +1010,7 @@ TEST a_drain_that_gave_up_is_forgotten(void)
     for (int i = 0; i < N; i++) {
         ASSERT_EQ_FMT(0, weighted_sem_begin(&w, 1, &other), "%d");
         ASSERT_EQ_FMT(ETIMEDOUT, weighted_sem_drain(&w, PLIM_US(20)), "%d");
-        ASSERT_EQ(0, plim_load_relaxed_(&w.word) & WEIGHTED_SEM_WATCHED_);
+        ASSERT_EQ(0, plim_load_relaxed_(&w.gate.word) & PLIM_WATCHED_);
         ASSERT_EQ_FMT(0, weighted_sem_finish(&other, 0), "%d");
     }
     caller c = {.w = &w, .call = DRAIN};
@@ -2080,9 +2080,9 @@ TEST a_place_for_one_more_job_is_needed_too(void)
 {
     weighted_sem w;
     make(&w, WEIGHTED_SEM_MAX);
-    uint64_t word = plim_load_relaxed_(&w.word);
-    plim_store_relaxed_(&w.word, word + WEIGHTED_SEM_JOBS_MAX * WEIGHTED_SEM_JOB_ONE_ -
-                                     WEIGHTED_SEM_JOBS_MAX * WEIGHTED_SEM_UNIT_);
+    uint64_t word = plim_load_relaxed_(&w.gate.word);
+    plim_store_relaxed_(&w.gate.word, word + WEIGHTED_SEM_JOBS_MAX * WEIGHTED_SEM_JOB_ONE_ -
+                                          WEIGHTED_SEM_JOBS_MAX * WEIGHTED_SEM_UNIT_);
     ASSERT_EQ_FMT(WEIGHTED_SEM_JOBS_MAX, weighted_sem_executing(&w), "%u");
     ASSERT_EQ_FMT(EAGAIN, weighted_sem_try_acquire(&w, 1), "%d");
     caller c = {.w = &w, .call = ACQUIRE, .weight = 1};
@@ -2090,7 +2090,7 @@ TEST a_place_for_one_more_job_is_needed_too(void)
     ASSERT_EQ_FMT(0, weighted_sem_release(&w, 1), "%d");
     join(c.thread);
     ASSERT_EQ_FMT(0, c.error, "%d");
-    plim_store_relaxed_(&w.word, word);
+    plim_store_relaxed_(&w.gate.word, word);
     ASSERT_IDLE_AND_DESTROY(&w);
     PASS();
 }
@@ -2103,10 +2103,10 @@ TEST whoever_is_leaving_is_left_alone(void)
     make(&w, 5);
     weighted_sem_sleeper_init_(&leaving);
     leaving.weight = 4;
-    plim_store_relaxed_(&leaving.state, WEIGHTED_SEM_LEAVING_);
+    plim_store_relaxed_(&leaving.waiter.state, PLIM_LEAVING_);
     ASSERT_EQ_FMT(0, weighted_sem_acquire(&w, 3), "%d");
     weighted_sem_section_ s = weighted_sem_lock_(&w);
-    weighted_sem_append_(&w.queue, &leaving);
+    plim_append_(&w.queue, &leaving.waiter.node);
     plim_store_relaxed_(&w.waiting, 1);
     weighted_sem_unlock_(&w, &s);
 
@@ -2117,14 +2117,14 @@ TEST whoever_is_leaving_is_left_alone(void)
     job.weight = 1;
     job.holds = 2;
     ASSERT_FALSE(weighted_sem_waits_for_itself_(&w, &job));
-    plim_store_relaxed_(&leaving.state, WEIGHTED_SEM_WAITING_);
+    plim_store_relaxed_(&leaving.waiter.state, PLIM_WAITING_);
     ASSERT(weighted_sem_waits_for_itself_(&w, &job));
-    plim_store_relaxed_(&leaving.state, WEIGHTED_SEM_LEAVING_);
+    plim_store_relaxed_(&leaving.waiter.state, PLIM_LEAVING_);
     ASSERT_EQ_FMT(0, weighted_sem_release(&w, 3), "%d");
     ASSERT_EQ_FMT(0, weighted_sem_resize(&w, 3), "%d");
     ASSERT_EQ_FMT(0, weighted_sem_resize(&w, 5), "%d");
     ASSERT_EQ_FMT(0, weighted_sem_close(&w), "%d");
-    ASSERT(w.queue.first == &leaving && w.queue.last == &leaving);
+    ASSERT(w.queue.first == &leaving.waiter.node && w.queue.last == &leaving.waiter.node);
     ASSERT_EQ_FMT(ETIMEDOUT, weighted_sem_drain_all(&w, 0), "%d"); /* destroy would wait for it */
     ASSERT_EQ_FMT(ETIMEDOUT, weighted_sem_drain_all(&w, PLIM_US(10)), "%d");
 
@@ -2144,12 +2144,12 @@ TEST a_worker_that_is_leaving_gets_no_task(void)
     make(&w, 5);
     ASSERT_EQ_FMT(0, weighted_sem_start(&w, 1, count, &runs), "%d");
     ASSERT(EVENTUALLY(peek_first(&w, &w.parked) != NULL));
-    weighted_sem_sleeper_ *worker = peek_first(&w, &w.parked);
-    plim_store_relaxed_(&worker->state, WEIGHTED_SEM_LEAVING_);
+    plim_waiter_ *worker = peek_first(&w, &w.parked);
+    plim_store_relaxed_(&worker->state, PLIM_LEAVING_);
     ASSERT_EQ_FMT(0, weighted_sem_start(&w, 1, count, &runs), "%d");
     ASSERT_EQ_FMT(0, weighted_sem_drain(&w, PLIM_FOREVER), "%d");
     ASSERT_EQ_FMT(2u, peek(&w, &w.threads), "%u");
-    plim_store_relaxed_(&worker->state, WEIGHTED_SEM_WAITING_);
+    plim_store_relaxed_(&worker->state, PLIM_WAITING_);
     ASSERT_EQ_FMT(2, atomic_load(&runs), "%d");
     ASSERT_IDLE_AND_DESTROY(&w);
     PASS();
@@ -2170,7 +2170,7 @@ TEST a_long_held_lock_delays_but_loses_nothing(void)
     }
     plim_thread thread;
     start(&thread, finish_it, &job);
-    ASSERT(EVENTUALLY(plim_waiters_(plim_load_relaxed_(&w.lock.word)) == 4)); /* all asleep */
+    ASSERT(EVENTUALLY(plim_waiters_(plim_load_relaxed_(&w.gate.lock.word)) == 4)); /* all asleep */
     weighted_sem_unlock_(&w, &s);
     join(thread);
     join_calls(c, 3);

@@ -46,8 +46,8 @@ static void *world_memory(size_t size)
 
 const char *explore_bad_step(const uint64_t *word, uint64_t before, uint64_t after)
 {
-    const uint64_t owned = WEIGHTED_SEM_HELD_ | WEIGHTED_SEM_WATCHED_;
-    if (word != &world.w.word || world.w.total == 0) {
+    const uint64_t owned = PLIM_HELD_ | PLIM_WATCHED_;
+    if (word != &world.w.gate.word || world.w.total == 0) {
         return NULL;
     }
     int64_t used = (int64_t)world.w.total - weighted_sem_free_(after);
@@ -55,10 +55,10 @@ const char *explore_bad_step(const uint64_t *word, uint64_t before, uint64_t aft
     if ((before & WEIGHTED_SEM_CLOSED_) != 0 && (after & WEIGHTED_SEM_CLOSED_) == 0) {
         return "closed is for ever";
     }
-    if ((before & owned) != 0 && plim_available_(world.w.lock.word) != 0) {
+    if ((before & owned) != 0 && plim_available_(world.w.gate.lock.word) != 0) {
         return "while it is held or watched, only the holder of the lock changes the word";
     }
-    if ((after & WEIGHTED_SEM_HELD_) != 0) {
+    if ((after & PLIM_HELD_) != 0) {
         return NULL;
     }
     if (used < (int64_t)jobs || (jobs == 0 && used != 0)) {
@@ -74,23 +74,24 @@ const char *explore_bad_step(const uint64_t *word, uint64_t before, uint64_t aft
 const char *explore_bad_rest(uint64_t word)
 {
     weighted_sem *w = &world.w;
-    bool watched = w->queue.first != NULL || w->quiet.first != NULL || w->closed_epochs != 0;
-    if (plim_available_(w->lock.word) != 1 || (word & WEIGHTED_SEM_HELD_) != 0) {
+    weighted_sem_sleeper_ *first = (weighted_sem_sleeper_ *)(void *)w->queue.first;
+    bool watched = first != NULL || w->quiet.first != NULL || w->closed_epochs != 0;
+    if (plim_available_(w->gate.lock.word) != 1 || (word & PLIM_HELD_) != 0) {
         return "everybody sleeps, and the lock is held";
     }
     if (w->draining == 0 && w->closed_epochs != 0) {
         return "nobody drains, and an epoch is closed";
     }
-    if (watched != ((word & WEIGHTED_SEM_WATCHED_) != 0)) {
+    if (watched != ((word & PLIM_WATCHED_) != 0)) {
         return "watched if and only if somebody waits";
     }
-    if (w->queue.first != NULL && weighted_sem_fits_(word, w->queue.first->weight)) {
+    if (first != NULL && weighted_sem_fits_(word, first->weight)) {
         return "lost wake-up: the first in the queue fits, and sleeps";
     }
-    if (w->queue.first != NULL && (word & WEIGHTED_SEM_CLOSED_) != 0) {
+    if (first != NULL && (word & WEIGHTED_SEM_CLOSED_) != 0) {
         return "closed, and somebody waits on";
     }
-    if (w->quiet.first != NULL && weighted_sem_jobs_(word) == 0 && w->queue.first == NULL) {
+    if (w->quiet.first != NULL && weighted_sem_jobs_(word) == 0 && first == NULL) {
         return "lost wake-up: nothing executes, nobody waits, and drain_all sleeps";
     }
     if (weighted_sem_jobs_(word) == 0 && w->closed_epochs != 0) {
@@ -104,13 +105,13 @@ const char *explore_bad_rest(uint64_t word)
 
 void explore_print_word(const uint64_t *word, uint64_t value)
 {
-    if (word == &world.w.word) {
+    if (word == &world.w.gate.word) {
         printf("word: free %d, jobs %u, epoch %u%s%s%s", (int)weighted_sem_free_(value),
                (unsigned)weighted_sem_jobs_(value), (unsigned)weighted_sem_epoch_(value),
                (value & WEIGHTED_SEM_CLOSED_) != 0 ? ", closed" : "",
-               (value & WEIGHTED_SEM_WATCHED_) != 0 ? ", watched" : "",
-               (value & WEIGHTED_SEM_HELD_) != 0 ? ", held" : "");
-    } else if (word == &world.w.lock.word) {
+               (value & PLIM_WATCHED_) != 0 ? ", watched" : "",
+               (value & PLIM_HELD_) != 0 ? ", held" : "");
+    } else if (word == &world.w.gate.lock.word) {
         printf("lock: available %d, waiters %u", (int)plim_available_(value),
                (unsigned)plim_waiters_(value));
     } else {
@@ -198,8 +199,8 @@ static void all_given_back(void)
     weighted_sem *w = &world.w;
     explore_check(weighted_sem_available(w) == weighted_sem_total(w));
     explore_check(weighted_sem_executing(w) == 0 && weighted_sem_waiting(w) == 0);
-    explore_check((w->word & (WEIGHTED_SEM_HELD_ | WEIGHTED_SEM_WATCHED_)) == 0);
-    explore_check(plim_available_(w->lock.word) == 1 && w->queue.first == NULL);
+    explore_check((w->gate.word & (PLIM_HELD_ | PLIM_WATCHED_)) == 0);
+    explore_check(plim_available_(w->gate.lock.word) == 1 && w->queue.first == NULL);
     explore_check(w->left_in_all == 0 && w->ready == 0 && w->searching == 0);
 }
 
@@ -207,7 +208,7 @@ static void all_given_back(void)
     static const explore_scenario id = {.name = text, \
                                         .world = &world, \
                                         .world_size = sizeof world, \
-                                        .words = {&world.w.word}, \
+                                        .words = {&world.w.gate.word}, \
                                         .setup = first, \
                                         .check = last, \
                                         __VA_ARGS__}
