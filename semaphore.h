@@ -498,8 +498,9 @@ static inline int64_t plim_deadline_(int64_t now, int64_t timeout_ns)
  *
  *   PLIM_ATOMIC_(T), PLIM_ATOMIC_INIT_(v)      the type of an atomic T, its static initialiser
  *   plim_load_relaxed_(p)                      atomic operations; the memory order is in the name,
- *   plim_store_relaxed_(p, v)                  and a compare-exchange may fail spuriously, so each
- *   plim_store_release_(p, v)                  one stands in a loop
+ *   plim_load_acquire_(p)                      and a compare-exchange may fail spuriously, so each
+ *   plim_store_relaxed_(p, v)                  one stands in a loop
+ *   plim_store_release_(p, v)
  *   plim_cas_relaxed_(p, &seen, v)
  *   plim_cas_acquire_(p, &seen, v)
  *   plim_cas_release_(p, &seen, v)
@@ -547,6 +548,7 @@ extern "C++" { /* whoever wraps us in extern "C": templates need C++ linkage */
 #endif
 
 #define plim_load_relaxed_(p) PLIM_STD_(atomic_load_explicit)((p), PLIM_STD_(memory_order_relaxed))
+#define plim_load_acquire_(p) PLIM_STD_(atomic_load_explicit)((p), PLIM_STD_(memory_order_acquire))
 #define plim_store_relaxed_(p, v) \
     PLIM_STD_(atomic_store_explicit)((p), (v), PLIM_STD_(memory_order_relaxed))
 #define plim_store_release_(p, v) \
@@ -560,8 +562,22 @@ extern "C++" { /* whoever wraps us in extern "C": templates need C++ linkage */
 #define plim_add_relaxed_(p, v) \
     PLIM_STD_(atomic_fetch_add_explicit)((p), (v), PLIM_STD_(memory_order_relaxed))
 
-/* Where a thread's errno lives: the same in every file of the program, and nobody else's. */
-#define plim_thread_id_() ((uint64_t)(uintptr_t)&errno)
+/* The thread's own register where one is known, because it costs nothing; else where its errno
+ * lives. Both are the same in every file of the program, and nobody else's. */
+static inline uint64_t plim_thread_id_(void)
+{
+#if defined(__linux__) && defined(__x86_64__) && !defined(__ILP32__)
+    uint64_t id;
+    __asm__("mov %%fs:0, %0" : "=r"(id));
+    return id;
+#elif defined(__linux__) && defined(__aarch64__) && !defined(__ILP32__)
+    uint64_t id;
+    __asm__("mrs %0, tpidr_el0" : "=r"(id));
+    return id;
+#else
+    return (uint64_t)(uintptr_t)&errno;
+#endif
+}
 
 static inline void plim_pause_(void)
 {

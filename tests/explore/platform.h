@@ -13,6 +13,7 @@
 #define PLIM_ATOMIC_(T) T
 #define PLIM_ATOMIC_INIT_(v) v
 #define plim_load_relaxed_(p) explore_load(p)
+#define plim_load_acquire_(p) explore_load(p)
 #define plim_store_relaxed_(p, v) explore_store((p), (v))
 #define plim_store_release_(p, v) explore_store((p), (v))
 #define plim_cas_relaxed_(p, seen, v) explore_cas((p), (seen), (v))

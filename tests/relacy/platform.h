@@ -17,6 +17,7 @@
 
 /* Macros, so that $, Relacy's source position, is that of the line in the header under test. */
 #define plim_load_relaxed_(p) (p)->load(rl::mo_relaxed, $)
+#define plim_load_acquire_(p) (p)->load(rl::mo_acquire, $)
 #define plim_store_relaxed_(p, v) (p)->store((v), rl::mo_relaxed, $)
 #define plim_cas_relaxed_(p, seen, v) world::cas((p), (seen), (v), rl::mo_relaxed, $)
 #define plim_cas_acquire_(p, seen, v) world::cas((p), (seen), (v), rl::mo_acquire, $)

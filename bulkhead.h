@@ -1,0 +1,4786 @@
+/* bulkhead.h - v0.1.0 - bulkheads: so many at once, so many waiting, the rest refused - C11, C++11
+ * SPDX-License-Identifier: MIT
+ * Part of Plimsoll, a toolkit of concurrency limiters. This file alone is enough: copy it.
+ *
+ *     #include "bulkhead.h"
+ *
+ *     int serve(struct request *requests, bulkhead_job *jobs, size_t count)
+ *     {
+ *         bulkhead database;                            // 4 queries at once, 16 may wait
+ *         bulkhead_options options = {.type = BULKHEAD_ASYNC, .permits = 4, .queue = 16};
+ *         int error = bulkhead_init(&database, &options);
+ *         if (error != 0) {
+ *             return error;
+ *         }
+ *         for (size_t i = 0; i < count; i++) {
+ *             jobs[i] = (bulkhead_job){.run = query, .arg = &requests[i]};
+ *             requests[i].refused = bulkhead_submit(&database, &jobs[i]);     // EAGAIN: full
+ *         }
+ *         for (size_t i = 0; i < count; i++) {
+ *             if (requests[i].refused == 0) {
+ *                 bulkhead_wait(&jobs[i], PLIM_FOREVER);
+ *                 answer(&requests[i], jobs[i].outcome, jobs[i].result);
+ *             }
+ *         }
+ *         bulkhead_close(&database, BULKHEAD_DRAIN, PLIM_FOREVER);
+ *         return bulkhead_destroy(&database);
+ *     }
+ *
+ * OVERVIEW
+ *   A bulkhead keeps one overloaded part of a program from sinking the rest: at most `permits` run
+ *   at once, at most `queue` wait, and everybody else is refused at once.
+ *
+ *   On the caller's own thread, with any bulkhead:
+ *     bulkhead_enter, _enter_for, _try_enter, bulkhead_leave     a permit, and giving it back
+ *     BULKHEAD_SCOPE(b) { ... }                                  both around a block
+ *     bulkhead_invoke                                            both around a function call
+ *   In the background, with one of type BULKHEAD_ASYNC:
+ *     bulkhead_submit, _submit_for     a job, which is also its queue entry and its future
+ *     bulkhead_wait, bulkhead_cancel   until it is done; so that it does not begin
+ *     bulkhead_reclaim                 after a run timeout: until its memory is yours again
+ *     bulkhead_executor                the bulkhead, for whoever takes a plim_executor
+ *   The whole:
+ *     bulkhead_resize, bulkhead_wait_idle, bulkhead_close, bulkhead_destroy
+ *     bulkhead_snapshot, bulkhead_histogram_quantile, bulkhead_prometheus, bulkhead_outcome_name
+ *
+ *   They all share the same permits and, if they have to wait, the same queue, in order of arrival.
+ *
+ *   Jobs run on threads of the bulkhead, its workers: started when first needed, never more than
+ *   `permits`, kept until it is closed. Each may own something (a connection, a file) that
+ *   worker_start makes and worker_stop ends, both on its thread; jobs find it in job->resource. Or
+ *   jobs run on your executor (without resources):
+ *
+ *         static int execute(void *ctx, void (*run)(void *), void *arg)
+ *         {
+ *             return pool_submit(ctx, run, arg) ? 0 : EAGAIN;     // call run(arg) once, or refuse
+ *         }
+ *         plim_executor executor = {execute, &pool};
+ *         bulkhead_options options = {.type = BULKHEAD_ASYNC, .permits = 8, .executor = &executor};
+ *
+ *   A job that fails (run returns anything but 0) may be tried again: `attempts` in all, after
+ *   retry_delay_ns, twice that, and so on up to retry_delay_max_ns, and each time up to a quarter
+ *   more at random. It holds no permit meanwhile and comes back at the end of the queue.
+ *
+ *   A job that runs longer than run_timeout_ns is over for those who wait for it: TIMED_OUT, on
+ *   time. Nobody can stop its body, so it keeps its permit until it returns; what it returns then
+ *   is dropped. Its worker counts as stuck, another takes its place, and it ends when the body does.
+ *
+ *   Delays, deadlines, retries and run timeouts are watched by one more thread, the supervisor,
+ *   which is started by the first job that needs it.
+ *
+ * ERRORS
+ *   0 or an errno value is returned; errno itself is left alone, and a call that fails changes
+ *   nothing. <errno.h> comes with this header. What a job returns is never mixed with these.
+ *     EINVAL     a bad option or argument; submit to a bulkhead of type BULKHEAD_SYNC
+ *     EAGAIN     full: no permit for a try, or nobody more may wait; also: the executor refused,
+ *                or the system has no thread for a worker
+ *     ETIMEDOUT  not in time
+ *     ESHUTDOWN  closed
+ *     EDEADLK    would wait for itself: see LIMITS
+ *     EPERM      leave without enter
+ *     EBUSY      submit of a job that is in flight; cancel of one that runs; destroy while
+ *                anything is left
+ *     EALREADY   cancel of a job that is done
+ *     ENOMEM     no memory (init with BULKHEAD_TIMINGS; submit, when it starts a worker)
+ *
+ * WHAT IT GUARANTEES
+ *   Bounds       From any number of threads at once: exactly min(n, permits) of n run, min(queue,
+ *                n - permits) wait, the rest is refused. One decision, never check and then act.
+ *                Permit and place in the queue change in the same step, so nobody is refused while
+ *                there is room. Jobs that come back for a retry, or are due after a delay, are
+ *                never refused: with many of these the queue may be longer for a while.
+ *   Order        First come, first served; a newcomer never gets a permit before those who wait.
+ *                With BULKHEAD_UNFAIR callers of enter may: one who waits is then passed by others
+ *                at most until it has been woken in vain once. That is faster under contention.
+ *   Outcome      Every job that was accepted ends exactly once: SUCCEEDED, FAILED, TIMED_OUT,
+ *                EXPIRED, CANCELLED or ABORTED, whatever happens. done is called once, then
+ *                waiters are released; its permit is free by then.
+ *   Waiting      A wait that gives up leaves nothing behind. An event that lets somebody in does so
+ *                at once: a leave, the end of a job, a cancel, a timeout, a resize.
+ *   Cost         A permit that is free is one atomic read-modify-write, and so is giving it back,
+ *                while no job is in flight and nobody waits; a refusal is one. Everything else is a
+ *                short lock. No call allocates, except when a worker is started.
+ *   Visibility   What was done before submit is seen by run; what run did, by whoever returns from
+ *                wait, and by done. What was done before leave is seen by who enters next.
+ *   Lifetime     A job's memory is yours again when wait has returned 0 (after TIMED_OUT: reclaim);
+ *                if it is detached, in done; all of them when close or wait_idle has returned 0
+ *                and none has TIMED_OUT. The bulkhead's is yours when destroy has returned 0; no
+ *                other call, a wait for a job included, may overlap with destroy.
+ *
+ * LIMITS
+ *   Permits      2^27 - 1 at once, and 2^28 - 1 waiting; BULKHEAD_UNLIMITED means these.
+ *   Deadlocks    EDEADLK is returned by a wait that could never end, because all permits are held
+ *                by threads that wait for the same bulkhead: a job that submits to its own bulkhead
+ *                and waits, an invoke inside an invoke, also with other bulkheads in between on the
+ *                same thread; two jobs that wait for each other. Seen is who holds a permit: a
+ *                thread that runs a job, or has entered and not yet left (the first four of them;
+ *                a leave on another thread makes the bulkhead forget those it has seen). Not seen
+ *                are waits that go through another bulkhead's workers and come back.
+ *   Threads      A job may end its thread (thrd_exit, pthread_exit; on POSIX systems, and in C++ if
+ *                exceptions are enabled): it counts as FAILED with ECANCELED. A function given to
+ *                invoke that runs on the caller's thread must return. Jobs on own workers run with
+ *                signals blocked, except those of faults: unblock them before you fork and exec.
+ *   Executors    What the executor has accepted counts as running, even if it has not begun: cancel
+ *                gives EBUSY, and a cancel, an expiry or an abort takes effect when the executor
+ *                gets to it, without calling run.
+ *   Signals      No call is safe in a signal handler.
+ *   Processes    Not shared between processes; not usable in the child after fork().
+ *   Languages    C11 or later, C++11 or later; a C file and a C++ file may share an object.
+ *                C++: a job must not throw.
+ *
+ * MACROS TO DEFINE BEFORE THE INCLUDE, if at all
+ *   May differ between files:
+ *     PLIM_SPIN n            how often to look before sleeping (100; 0 never spins)
+ *     PLIM_ASSERT(c, text)   called with c false when misuse is found that no error can report
+ *     PLIM_USE_PTHREADS      POSIX threads even where C11's exist
+ *   Must be the same in all files that share an object; nothing checks it:
+ *     PLIM_MALLOC(size), PLIM_FREE(memory)   instead of malloc and free
+ *     PLIM_PROCESS_SHARED    has no use here; for a semaphore.h beside this header
+ *     PLIM_PARK_CND          wait on C11 mutexes and conditions instead of the system's wait on an
+ *                            address; so it is done anyway on systems other than Linux, Windows
+ *                            and macOS
+ */
+#ifndef PLIM_BULKHEAD_H
+#define PLIM_BULKHEAD_H
+
+#if !(defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L) && \
+    !(defined(__cplusplus) && __cplusplus >= 201103L)
+#error "bulkhead.h needs C11 or C++11"
+#endif
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct bulkhead bulkhead;
+typedef struct bulkhead_job bulkhead_job; /* see below, after the core */
+typedef struct plim_executor plim_executor;
+
+enum { BULKHEAD_SYNC, BULKHEAD_ASYNC };  /* type */
+enum { BULKHEAD_DRAIN, BULKHEAD_ABORT }; /* how to close */
+enum {                                   /* flags, to be or-ed */
+       BULKHEAD_UNFAIR = 1,              /* callers of enter may pass those who wait */
+       BULKHEAD_INLINE = 2,              /* invoke runs on the caller while a permit is free */
+       BULKHEAD_STATS = 4,               /* count sync calls that are let in */
+       BULKHEAD_TIMINGS = 8              /* histograms: reads the clock, and takes the lock */
+};
+
+#define BULKHEAD_UNLIMITED INT32_MAX
+
+/* How a job ended. */
+typedef enum bulkhead_outcome {
+    BULKHEAD_PENDING,   /* it has not */
+    BULKHEAD_SUCCEEDED, /* run returned 0 */
+    BULKHEAD_FAILED,    /* run returned job->result; ECANCELED: it ended its thread */
+    BULKHEAD_TIMED_OUT, /* run_timeout_ns passed; the body may still run */
+    BULKHEAD_EXPIRED,   /* start_within_ns passed and it had not begun */
+    BULKHEAD_CANCELLED, /* by bulkhead_cancel, before it began */
+    BULKHEAD_ABORTED    /* closed, or the executor refused it, before it began */
+} bulkhead_outcome;
+
+typedef enum bulkhead_event_type {
+    BULKHEAD_EVENT_ACCEPTED,      /* let in: to run, or to wait */
+    BULKHEAD_EVENT_REJECTED,      /* result says why: EAGAIN, ETIMEDOUT, ESHUTDOWN, EDEADLK */
+    BULKHEAD_EVENT_STARTED,       /* an attempt begins */
+    BULKHEAD_EVENT_RETRIED,       /* an attempt has failed with result, and there will be another */
+    BULKHEAD_EVENT_FINISHED,      /* outcome and result tell how; TIMED_OUT ones have another */
+    BULKHEAD_EVENT_TIMED_OUT,     /* the run timeout passed */
+    BULKHEAD_EVENT_WORKER_FAILED, /* worker_start returned result, and will be called again */
+    BULKHEAD_EVENT_RESIZED
+} bulkhead_event_type;
+
+/* Told to on_event on the thread where it happens, under no lock. ACCEPTED may come after STARTED
+ * or FINISHED on another thread, so the job may be gone by then: compare the pointer, use arg. */
+typedef struct bulkhead_event {
+    bulkhead_event_type type;
+    const bulkhead_job *job; /* NULL: a call of enter or invoke, or no job is concerned */
+    void *arg;               /* of the job */
+    bulkhead_outcome outcome;
+    int result;
+    uint32_t attempt; /* from 1; 0: it has not begun */
+} bulkhead_event;
+
+/* All zero is a sync bulkhead with one permit, where all others wait in line. */
+typedef struct bulkhead_options {
+    int type;           /* BULKHEAD_SYNC (0), BULKHEAD_ASYNC */
+    int32_t permits;    /* that run at once (0: 1; PLIM_NONE: none, until a resize) */
+    int32_t queue;      /* that wait (0: unlimited; PLIM_NONE: none) */
+    int64_t timeout_ns; /* of enter and invoke: for a permit (0: for ever); of submit: for a place
+                           in the queue (0: does not wait); PLIM_NONE: never wait */
+    const plim_executor *executor; /* runs the jobs; is copied (NULL: own workers) */
+    /* Makes what the worker owns: 0, or an error, and then it is called again after 1 ms, 2 ms, ...
+     * up to a second. Runs on the worker's thread, as worker_stop does (NULL: nothing to make). */
+    int (*worker_start)(void *user, unsigned index, void **resource);
+    void (*worker_stop)(void *user, unsigned index, void *resource);
+    uint32_t attempts;          /* of each job that fails, in all (0: 1) */
+    int64_t retry_delay_ns;     /* before the second; doubles for each that follows (0: none) */
+    int64_t retry_delay_max_ns; /* but not beyond this (0: a minute) */
+    bool (*retryable)(void *user, int result, uint32_t attempt); /* (NULL: every failure is) */
+    int64_t run_timeout_ns; /* how long an attempt may take (0: for ever) */
+    void (*on_event)(void *user, const bulkhead_event *event); /* may call back into the bulkhead */
+    void *user;                                                /* for the functions above */
+    const char *name; /* of the workers: name-0, name-1, ..., on Linux; is copied ("bulkhead") */
+    uint32_t flags;   /* BULKHEAD_UNFAIR | BULKHEAD_INLINE | BULKHEAD_STATS | BULKHEAD_TIMINGS */
+} bulkhead_options;
+
+/* A job. Zero it, set run, and what you need of the rest; *job is yours to place (defined after the
+ * core, below):
+ *
+ *     int (*run)(bulkhead_job *job);     required; 0 is success, anything else its error
+ *     void *arg;                         yours
+ *     void (*done)(bulkhead_job *job);   called once when it has ended, however, on the thread that
+ *                                        ended it (NULL: nothing)
+ *     bool detached;                     done is the last touch: it may free or resubmit the job,
+ *                                        and nobody may wait for it; after a run timeout it is
+ *                                        called when the body has returned
+ *     int64_t delay_ns;                  not before this time from now
+ *     int64_t start_within_ns;           EXPIRED if it has not begun by then, counted from when
+ *                                        it is due (0: no limit)
+ *     int64_t run_timeout_ns;            instead of the bulkhead's (0: the same; PLIM_NONE: none)
+ *     uint32_t attempts;                 instead of the bulkhead's (0: the same)
+ *   to read in run:
+ *     void *resource;                    what worker_start made
+ *     uint32_t attempt;                  from 1
+ *   to read when it is done, and in done:
+ *     bulkhead_outcome outcome;
+ *     int result;                        what run returned; 0 if it was not run, or timed out
+ */
+
+/* Times, in buckets that are a quarter of a power of two wide. */
+enum { BULKHEAD_BUCKETS = 248 };
+typedef struct bulkhead_histogram {
+    uint64_t count;
+    int64_t sum_ns, max_ns;
+    uint64_t buckets[BULKHEAD_BUCKETS];
+} bulkhead_histogram;
+
+/* All of one instant, except sync totals, which are read one after the other. */
+typedef struct bulkhead_stats {
+    uint32_t permits, queue;              /* as set; BULKHEAD_UNLIMITED */
+    uint32_t in_use, available;           /* permits; available is 0 if a resize left too many */
+    uint32_t queued;                      /* jobs and callers that wait for a permit now */
+    uint32_t delayed;                     /* jobs that wait for their time */
+    uint32_t peak_in_use, peak_queued;    /* as far as seen under the lock */
+    uint32_t workers;                     /* threads; busy are those not idle and not stuck */
+    uint32_t workers_idle, workers_stuck; /* stuck: in a body after its run timeout */
+    uint64_t accepted;                    /* when idle: the sum of the six ends */
+    uint64_t rejected;                    /* every call that was not let in */
+    uint64_t succeeded, failed, timed_out, expired, cancelled, aborted; /* jobs, by outcome */
+    uint64_t retried;                                                   /* attempts after a first */
+    uint64_t late;                /* bodies that returned after their run timeout */
+    int64_t longest_wait_ns;      /* of the first in the queue, so far (needs BULKHEAD_TIMINGS) */
+    bulkhead_histogram wait, run; /* (need BULKHEAD_TIMINGS) until let in; each attempt's body */
+} bulkhead_stats;
+
+/* Prepares it; options NULL are all zero. Starts no thread; allocates only for BULKHEAD_TIMINGS.
+ * Requires: nobody uses it yet, and it is not moved or copied later. Returns 0, EINVAL, ENOMEM. */
+static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options);
+
+/* Reads PREFIXPERMITS, PREFIXQUEUE and PREFIXTIMEOUT_MS from the environment (prefix "WORKER_":
+ * WORKER_PERMITS, ...), or else PREFIXDEFAULT_PERMITS, ...; what is set nowhere stays as it is in
+ * options. A value is digits; "unlimited" and "null" lift the limit; 0 is PLIM_NONE, except
+ * for permits, where it is an error. Returns 0, or EINVAL on anything else, and then options are
+ * left alone. */
+static inline int bulkhead_options_from_env(bulkhead_options *options, const char *prefix);
+
+/* Lets nobody in any more (ESHUTDOWN), and waits until all is over and the workers have ended.
+ * DRAIN: who waits in the queue is still served, and jobs keep their delays and retries; when the
+ * time is over it becomes an ABORT. ABORT: who waits is sent away, callers with ESHUTDOWN, jobs
+ * as ABORTED, in order; what runs goes on. Several may close: each waits for the same end. Blocks;
+ * a timeout of 0 or less begins it and does not wait.
+ * Returns 0 all is over; ETIMEDOUT something still runs (call it again); EINVAL; EDEADLK inside
+ * a job or while this thread holds a permit, if it would wait, having changed nothing. */
+static inline int bulkhead_close(bulkhead *b, int how, int64_t timeout_ns);
+
+/* Ends the workers, if that has not been done, and frees what is left. Returns 0; EBUSY while
+ * anything runs or waits, or a body has not returned, having changed nothing. */
+static inline int bulkhead_destroy(bulkhead *b);
+
+/* Takes a permit, waiting for it as timeout_ns in the options says. Returns 0, EAGAIN (nobody more
+ * may wait, or the option says never), ETIMEDOUT, ESHUTDOWN, EDEADLK. Memory order: acquire. */
+static inline int bulkhead_enter(bulkhead *b);
+
+/* The same; waits at most timeout_ns nanoseconds, on the monotonic clock. PLIM_MS(n) and the like
+ * help; PLIM_FOREVER is no limit; 0 or less does not wait, and gives ETIMEDOUT. */
+static inline int bulkhead_enter_for(bulkhead *b, int64_t timeout_ns);
+
+/* The same, now or not at all: EAGAIN. */
+static inline int bulkhead_try_enter(bulkhead *b);
+
+/* Gives the permit back; to the first who waits, if somebody does. Works when closed, too. Any
+ * thread may do it. Returns 0, or EPERM if none can be held. Memory order: release. */
+static inline int bulkhead_leave(bulkhead *b);
+
+/* BULKHEAD_SCOPE(b) { ... }  enters as bulkhead_enter does, runs the block and leaves, on every way
+ * out of it with gcc and clang; elsewhere not after return or goto. Refused: skips the block. */
+
+/* Runs fn(arg) with a permit: on this thread; of type BULKHEAD_ASYNC, on a worker, and waits for
+ * it. BULKHEAD_INLINE: on this thread while a permit is free. What fn returns goes to *result, if
+ * that is not NULL. Returns 0 if fn was called, whatever it returned; or an error as enter and
+ * submit do. ETIMEDOUT: it was not let in, or the run timeout passed; this waits for fn's end in any
+ * case. */
+static inline int bulkhead_invoke(bulkhead *b, int (*fn)(void *), void *arg, int *result);
+
+/* Hands the job over. It is run when a permit is free, in order; *job must stay where it is until
+ * it is done. If the queue is full: waits for a place as timeout_ns in the options says. Never
+ * waits for a permit. Returns 0; EAGAIN full, no thread or the executor refused; ETIMEDOUT,
+ * ESHUTDOWN, EDEADLK, EINVAL (no run, negative times, a sync bulkhead), EBUSY (it is in flight),
+ * ENOMEM. On an error run and done are never called. */
+static inline int bulkhead_submit(bulkhead *b, bulkhead_job *job);
+
+/* The same; waits at most timeout_ns for a place in the queue; 0 or less: ETIMEDOUT when full. */
+static inline int bulkhead_submit_for(bulkhead *b, bulkhead_job *job, int64_t timeout_ns);
+
+/* Waits until the job is done and its done has returned; any number of threads may. Returns 0 (read
+ * job->outcome and job->result), ETIMEDOUT (it goes on), EDEADLK (it never could be: this
+ * is that job, or one that it waits for), EINVAL (never submitted, or detached). Memory order:
+ * acquire. */
+static inline int bulkhead_wait(bulkhead_job *job, int64_t timeout_ns);
+
+/* After TIMED_OUT: waits until the body has returned too, and the memory is the caller's. Of every
+ * other job that is done it is so at once. Returns 0, ETIMEDOUT, EBUSY (it is not done),
+ * EDEADLK (inside that body), EINVAL (never submitted, or detached: its done is called then). */
+static inline int bulkhead_reclaim(bulkhead_job *job, int64_t timeout_ns);
+
+/* Takes a job out of the queue. Returns 0 it had not begun and has ended CANCELLED, its done was
+ * called here; EBUSY it runs, bulkhead_job_cancelled tells it so, and it is not tried again;
+ * EALREADY it is done; EINVAL it was not submitted to b. Never blocks for long. Requires that
+ * the job's memory has not been given back, as it may be when it is done. */
+static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job);
+
+/* Inside run: has somebody cancelled the job, or has its run timeout passed? */
+static inline bool bulkhead_job_cancelled(const bulkhead_job *job);
+
+/* Changes the limits; they mean what they do in the options. Nothing that runs or waits is stopped:
+ * a shrink takes effect as jobs end. Never waits. Returns 0, or EINVAL. */
+static inline int bulkhead_resize(bulkhead *b, int32_t permits, int32_t queue);
+
+/* Waits for an instant at which nothing runs, waits or is delayed. Returns 0, ETIMEDOUT, EDEADLK
+ * (inside a job, or while this thread holds a permit). */
+static inline int bulkhead_wait_idle(bulkhead *b, int64_t timeout_ns);
+
+/* All figures, of one instant. Takes the lock for as long as it takes to copy them. */
+static inline bulkhead_stats bulkhead_snapshot(bulkhead *b);
+
+/* The time that a share q of all (0.5: half, 0.99) did not exceed; as the upper end of its bucket,
+ * at most a quarter too long. 0 if there are none. */
+static inline int64_t bulkhead_histogram_quantile(const bulkhead_histogram *h, double q);
+
+/* Writes the figures in the text format of Prometheus, with the label bulkhead="name", at most
+ * capacity bytes with the final 0. Returns how long the whole is, without that, as snprintf does. */
+static inline size_t bulkhead_prometheus(const bulkhead_stats *stats, const char *name, char *out,
+                                         size_t capacity);
+
+/* "succeeded" and so on, for logs. */
+static inline const char *bulkhead_outcome_name(bulkhead_outcome outcome);
+
+/* The bulkhead, as an executor for others: each execute is a job of its own, allocated with
+ * PLIM_MALLOC. Close it with BULKHEAD_DRAIN: those who gave it work rely on getting it done, so
+ * what an ABORT finds in the queue is run by the thread that closes. */
+static inline plim_executor bulkhead_executor(bulkhead *b);
+
+/* ============================================================================================== */
+/* Implementation. The stamped blocks are the same in all headers of Plimsoll that have them.     */
+
+#define PLIM_WANTS_THREADS_
+
+/* >>> threads (stamped from core/threads.h by `make stamp`; edit it there) */
+/* PLIM_PARK_CND, if defined, parks on mutexes and conditions instead of the system's wait on an
+ * address; so it is done anyway where the system has none. Define it everywhere in a program or
+ * nowhere: objects are larger then (see struct plim_counter). */
+#if !defined(PLIM_PARK_CND) && !defined(PLIM_PLATFORM) && !defined(__linux__) && \
+    !defined(_WIN32) && !defined(__APPLE__)
+#define PLIM_PARK_CND
+#endif
+
+#if (defined(PLIM_PARK_CND) || defined(PLIM_WANTS_THREADS_)) && !defined(PLIM_THREADS_)
+#define PLIM_THREADS_
+
+/*
+ * Threads, mutexes and conditions: C11's where they exist, else POSIX's. ThreadSanitizer does not
+ * know C11's and crashes on thrd_create, so it gets POSIX's too; PLIM_USE_PTHREADS asks for them.
+ * Every call returns 0 or an errno value.
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <time.h>
+
+#ifndef PLIM_USE_PTHREADS
+#if defined(__SANITIZE_THREAD__) || defined(__STDC_NO_THREADS__)
+#define PLIM_USE_PTHREADS
+#endif
+#endif
+#if defined(__has_feature) && !defined(PLIM_USE_PTHREADS)
+#if __has_feature(thread_sanitizer)
+#define PLIM_USE_PTHREADS
+#endif
+#endif
+#if defined(__has_include) && !defined(PLIM_USE_PTHREADS)
+#if !__has_include(<threads.h>)
+#define PLIM_USE_PTHREADS
+#endif
+#endif
+
+/* timespec_get() or clock_gettime(), then + ns; tv_sec is too wide to overflow by a slice. */
+static inline void plim_timespec_add_(struct timespec *at, int64_t ns)
+{
+    at->tv_sec += (time_t)(ns / 1000000000);
+    at->tv_nsec += (long)(ns % 1000000000);
+    if (at->tv_nsec >= 1000000000) {
+        at->tv_nsec -= 1000000000;
+        at->tv_sec++;
+    }
+}
+
+/* A timed wait on a condition sleeps at most this long at a time; callers loop anyway. It keeps
+ * the sum above in range, and bounds what a step of the wall clock can do where the condition
+ * follows that clock (all but POSIX with a monotonic clock). */
+#define PLIM_SLICE_NS_ ((int64_t)100000000)
+
+/*
+ * plim_thread_create_(&thread, function, arg)   the function is declared as
+ *                                               static plim_thread_result name(void *arg)
+ * plim_thread_join_(thread)                     and returns 0
+ * plim_cond_wait_(&cond, &mutex, ns)            at most ns, at most a slice; may return early
+ */
+#ifdef PLIM_USE_PTHREADS
+#include <pthread.h>
+#include <sched.h>
+
+typedef pthread_mutex_t plim_mutex;
+typedef pthread_cond_t plim_cond;
+typedef pthread_t plim_thread;
+typedef void *plim_thread_result;
+
+/* macOS cannot set a condition's clock, and a strict -std=c11 file does not see how. */
+#if defined(CLOCK_MONOTONIC) && !defined(__APPLE__) && \
+    (defined(__USE_XOPEN2K) || !defined(__GLIBC__))
+#define PLIM_COND_MONOTONIC_
+#endif
+
+static inline int plim_mutex_init_(plim_mutex *m)
+{
+    return pthread_mutex_init(m, NULL);
+}
+
+static inline void plim_mutex_lock_(plim_mutex *m)
+{
+    pthread_mutex_lock(m);
+}
+
+static inline void plim_mutex_unlock_(plim_mutex *m)
+{
+    pthread_mutex_unlock(m);
+}
+
+static inline void plim_mutex_destroy_(plim_mutex *m)
+{
+    pthread_mutex_destroy(m);
+}
+
+static inline int plim_cond_init_(plim_cond *c)
+{
+#ifdef PLIM_COND_MONOTONIC_
+    pthread_condattr_t attributes;
+    int error = pthread_condattr_init(&attributes);
+    if (error == 0) {
+        error = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+        error = error != 0 ? error : pthread_cond_init(c, &attributes);
+        pthread_condattr_destroy(&attributes);
+    }
+    return error;
+#else
+    return pthread_cond_init(c, NULL);
+#endif
+}
+
+static inline void plim_cond_signal_(plim_cond *c)
+{
+    pthread_cond_signal(c);
+}
+
+static inline void plim_cond_wait_(plim_cond *c, plim_mutex *m, int64_t ns)
+{
+    struct timespec at;
+#ifdef PLIM_COND_MONOTONIC_
+    clock_gettime(CLOCK_MONOTONIC, &at);
+#else
+    timespec_get(&at, TIME_UTC);
+#endif
+    plim_timespec_add_(&at, ns < PLIM_SLICE_NS_ ? ns : PLIM_SLICE_NS_);
+    pthread_cond_timedwait(c, m, &at);
+}
+
+static inline void plim_cond_destroy_(plim_cond *c)
+{
+    pthread_cond_destroy(c);
+}
+
+static inline int plim_thread_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
+{
+    return pthread_create(t, NULL, run, arg);
+}
+
+static inline void plim_thread_join_(plim_thread t)
+{
+    pthread_join(t, NULL);
+}
+
+static inline void plim_thread_yield_(void)
+{
+    sched_yield();
+}
+
+#else /* C11 */
+#include <threads.h>
+
+typedef mtx_t plim_mutex;
+typedef cnd_t plim_cond;
+typedef thrd_t plim_thread;
+typedef int plim_thread_result;
+
+static inline int plim_thrd_error_(int result)
+{
+    return result == thrd_success ? 0 : result == thrd_nomem ? ENOMEM : EAGAIN;
+}
+
+static inline int plim_mutex_init_(plim_mutex *m)
+{
+    return plim_thrd_error_(mtx_init(m, mtx_plain));
+}
+
+static inline void plim_mutex_lock_(plim_mutex *m)
+{
+    mtx_lock(m);
+}
+
+static inline void plim_mutex_unlock_(plim_mutex *m)
+{
+    mtx_unlock(m);
+}
+
+static inline void plim_mutex_destroy_(plim_mutex *m)
+{
+    mtx_destroy(m);
+}
+
+static inline int plim_cond_init_(plim_cond *c)
+{
+    return plim_thrd_error_(cnd_init(c));
+}
+
+static inline void plim_cond_signal_(plim_cond *c)
+{
+    cnd_signal(c);
+}
+
+static inline void plim_cond_wait_(plim_cond *c, plim_mutex *m, int64_t ns)
+{
+    struct timespec at;
+    timespec_get(&at, TIME_UTC); /* C11 has no other: see PLIM_SLICE_NS_ */
+    plim_timespec_add_(&at, ns < PLIM_SLICE_NS_ ? ns : PLIM_SLICE_NS_);
+    cnd_timedwait(c, m, &at);
+}
+
+static inline void plim_cond_destroy_(plim_cond *c)
+{
+    cnd_destroy(c);
+}
+
+static inline int plim_thread_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
+{
+    return plim_thrd_error_(thrd_create(t, run, arg));
+}
+
+static inline void plim_thread_join_(plim_thread t)
+{
+    thrd_join(t, NULL);
+}
+
+static inline void plim_thread_yield_(void)
+{
+    thrd_yield();
+}
+
+#endif /* PLIM_USE_PTHREADS */
+#endif /* PLIM_THREADS_ */
+/* <<< threads */
+
+/* >>> core (stamped from core/core.h by `make stamp`; edit it there) */
+#ifdef PLIM_CORE_VERSION
+#if PLIM_CORE_VERSION != 100
+#error "Plimsoll headers of different releases meet here (core 0.1.0): copy all from one release"
+#endif
+#else
+#define PLIM_CORE_VERSION 100 /* 0.1.0, as major * 10000 + minor * 100 + patch */
+
+/*
+ * The core of Plimsoll: one 64-bit atomic word that counts permits, and the way to wait for one.
+ *
+ *   1. Language      what differs between C11 and C++11, and between compilers
+ *   2. Time          relative nanoseconds in, saturating absolute deadlines inside
+ *   3. Platform      atomics by name, clock, processors, parking; a test build replaces all of it
+ *   4. The word      its fields, who may change them, and the invariants
+ *   5. Transitions   pure functions  word -> (word, wake-ups, answer)
+ *   6. Operations    load, transition, commit; and the waiter's loop
+ *
+ * Nothing here has external linkage or static state. A name that ends in '_' is private.
+ */
+
+/* ---- 1. Language ---------------------------------------------------------------------------- */
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#ifndef ESHUTDOWN
+#define ESHUTDOWN 108 /* closed; the value Linux uses, for systems whose errno.h has none */
+#endif
+
+#if defined(__GNUC__) || defined(__clang__)
+#define PLIM_SLOW_ __attribute__((noinline, cold, unused)) static
+#define PLIM_LIKELY_(x) __builtin_expect(!!(x), 1)
+#else
+#define PLIM_SLOW_ static
+#define PLIM_LIKELY_(x) (x)
+#endif
+
+#ifdef __cplusplus
+#define PLIM_ALIGN8_ alignas(8)
+#define PLIM_STATIC_ASSERT_(condition, message) static_assert(condition, message)
+#else
+#define PLIM_ALIGN8_ _Alignas(8)
+#define PLIM_STATIC_ASSERT_(condition, message) _Static_assert(condition, message)
+#endif
+
+/* Called on misuse that no return value can report. Define it before the include to use your own;
+ * the message names the function and the remedy. With NDEBUG the default checks nothing. */
+#ifndef PLIM_ASSERT
+#include <assert.h>
+#define PLIM_ASSERT(condition, message) assert((condition) && (message))
+#endif
+
+/* How anything in Plimsoll hands work to somebody else's threads: execute() arranges for run(arg)
+ * to be called once, later or elsewhere, and returns 0; or returns an errno value and never calls
+ * it. */
+typedef struct plim_executor {
+    int (*execute)(void *ctx, void (*run)(void *), void *arg);
+    void *ctx;
+} plim_executor;
+
+/* ---- 2. Time -------------------------------------------------------------------------------- */
+
+#define PLIM_FOREVER INT64_MAX /* a timeout that never passes */
+#define PLIM_NONE (-1)         /* in options, where 0 stands for a default: really none */
+#define PLIM_US(n) ((int64_t)(n)*1000)
+#define PLIM_MS(n) ((int64_t)(n)*1000000)
+#define PLIM_S(n) ((int64_t)(n)*1000000000)
+
+/* now + timeout, saturating: a timeout too long to represent is one that never passes. */
+static inline int64_t plim_deadline_(int64_t now, int64_t timeout_ns)
+{
+    return timeout_ns > INT64_MAX - now ? PLIM_FOREVER : now + timeout_ns;
+}
+
+/* ---- 3. Platform ---------------------------------------------------------------------------- */
+
+/*
+ * Everything below touches shared memory, the clock and the kernel through these names only:
+ *
+ *   PLIM_ATOMIC_(T), PLIM_ATOMIC_INIT_(v)      the type of an atomic T, its static initialiser
+ *   plim_load_relaxed_(p)                      atomic operations; the memory order is in the name,
+ *   plim_load_acquire_(p)                      and a compare-exchange may fail spuriously, so each
+ *   plim_store_relaxed_(p, v)                  one stands in a loop
+ *   plim_store_release_(p, v)
+ *   plim_cas_relaxed_(p, &seen, v)
+ *   plim_cas_acquire_(p, &seen, v)
+ *   plim_cas_release_(p, &seen, v)
+ *   plim_add_relaxed_(p, v)                    returns what was there before
+ *   plim_thread_id_()                          tells running threads apart; never 0
+ *   plim_now_()                                monotonic nanoseconds, never 0 or less
+ *   plim_pause_()                              a polite moment inside a spin
+ *   plim_many_cpus_()                          may another thread run while this one spins?
+ *   plim_park_(counter, lane, half, deadline)  sleep while that half of the word equals `half`
+ *   plim_unpark_(counter, lane, count)         wake up to `count` sleepers of the lane
+ *   plim_nap_(until)                           sleep until then, undisturbed
+ *
+ * A build that defines PLIM_PLATFORM as a file name, in quotes, takes them from that file instead:
+ * so the schedule explorer and the memory-model checker drive this very code.
+ */
+enum { PLIM_LANE_NORMAL = 0, PLIM_LANE_STARVING = 1 }; /* low and high half of the word */
+#define PLIM_ALL_ UINT32_MAX /* wake every sleeper of a lane */
+
+typedef struct plim_counter plim_counter;
+
+#ifdef PLIM_PLATFORM
+#include PLIM_PLATFORM
+#else
+
+#ifdef __cplusplus
+extern "C++" { /* whoever wraps us in extern "C": templates need C++ linkage */
+#include <atomic>
+}
+#define PLIM_ATOMIC_(T) std::atomic<T>
+/* clang-format off */
+#define PLIM_ATOMIC_INIT_(v) {v}
+/* clang-format on */
+#define PLIM_STD_(name) std::name
+#else
+#include <stdatomic.h>
+#define PLIM_ATOMIC_(T) _Atomic(T)
+#define PLIM_ATOMIC_INIT_(v) v
+#define PLIM_STD_(name) name
+#endif
+
+/* clang -m32 reports "sometimes" because a plain long long is 4-aligned there; ours is 8-aligned,
+ * and then cmpxchg8b does it. */
+#if ATOMIC_LLONG_LOCK_FREE != 2 && !defined(__GCC_HAVE_SYNC_COMPARE_AND_SWAP_8)
+#error "Plimsoll needs lock-free 8-byte atomics, and this target has none"
+#endif
+
+#define plim_load_relaxed_(p) PLIM_STD_(atomic_load_explicit)((p), PLIM_STD_(memory_order_relaxed))
+#define plim_load_acquire_(p) PLIM_STD_(atomic_load_explicit)((p), PLIM_STD_(memory_order_acquire))
+#define plim_store_relaxed_(p, v) \
+    PLIM_STD_(atomic_store_explicit)((p), (v), PLIM_STD_(memory_order_relaxed))
+#define plim_store_release_(p, v) \
+    PLIM_STD_(atomic_store_explicit)((p), (v), PLIM_STD_(memory_order_release))
+#define plim_cas_(p, seen, v, order) \
+    PLIM_STD_(atomic_compare_exchange_weak_explicit) \
+    ((p), (seen), (v), PLIM_STD_(order), PLIM_STD_(memory_order_relaxed))
+#define plim_cas_relaxed_(p, seen, v) plim_cas_(p, seen, v, memory_order_relaxed)
+#define plim_cas_acquire_(p, seen, v) plim_cas_(p, seen, v, memory_order_acquire)
+#define plim_cas_release_(p, seen, v) plim_cas_(p, seen, v, memory_order_release)
+#define plim_add_relaxed_(p, v) \
+    PLIM_STD_(atomic_fetch_add_explicit)((p), (v), PLIM_STD_(memory_order_relaxed))
+
+/* The thread's own register where one is known, because it costs nothing; else where its errno
+ * lives. Both are the same in every file of the program, and nobody else's. */
+static inline uint64_t plim_thread_id_(void)
+{
+#if defined(__linux__) && defined(__x86_64__) && !defined(__ILP32__)
+    uint64_t id;
+    __asm__("mov %%fs:0, %0" : "=r"(id));
+    return id;
+#elif defined(__linux__) && defined(__aarch64__) && !defined(__ILP32__)
+    uint64_t id;
+    __asm__("mrs %0, tpidr_el0" : "=r"(id));
+    return id;
+#else
+    return (uint64_t)(uintptr_t)&errno;
+#endif
+}
+
+static inline void plim_pause_(void)
+{
+#if defined(__i386__) || defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb" ::: "memory"); /* waits about as long as x86's pause; yield is a nop */
+#elif defined(__GNUC__)
+    __asm__ volatile("" ::: "memory");
+#endif
+}
+
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* A strict -std=c11 file sees neither of these: we may be its last include, too late for a feature
+ * macro. C++ always sees them. */
+#if !defined(__cplusplus) && !defined(__USE_MISC) && !defined(_GNU_SOURCE) && !defined(_BSD_SOURCE)
+extern long syscall(long number, ...);
+#endif
+#if !defined(CLOCK_MONOTONIC) && (LONG_MAX > INT32_MAX || !defined(SYS_clock_gettime64))
+extern int clock_gettime(int clock, struct timespec *now);
+#endif
+
+/* The kernel's own timespec, 64 bits wide on every target: it never depends on how the C library
+ * was told to define time_t. */
+typedef struct plim_timespec_ {
+    int64_t sec, nsec;
+} plim_timespec_;
+
+static inline int64_t plim_now_(void)
+{
+#if defined(CLOCK_MONOTONIC) || LONG_MAX > INT32_MAX || !defined(SYS_clock_gettime64)
+    struct timespec now;
+    clock_gettime(1 /* CLOCK_MONOTONIC */, &now);
+    return PLIM_S(now.tv_sec) + now.tv_nsec + 1;
+#else
+    plim_timespec_ now = {0, 0};
+    int saved = errno;
+    syscall(SYS_clock_gettime64, 1 /* CLOCK_MONOTONIC */, &now);
+    errno = saved;
+    return PLIM_S(now.sec) + now.nsec + 1;
+#endif
+}
+
+/* Adds the CPUs that a thread may run on to the mask. A machine with more than fit counts as if it
+ * had all of them. */
+PLIM_SLOW_ void plim_add_cpus_(long thread, unsigned long *mask, size_t words)
+{
+    unsigned long cpus[16] = {0};
+    long bytes = syscall(SYS_sched_getaffinity, thread, sizeof cpus, cpus);
+    for (size_t i = 0; i < words; i++) {
+        mask[i] |= bytes < 0 ? ULONG_MAX : cpus[i];
+    }
+}
+
+/* Asks each time, because a cached answer would be static state; a spin asks at most once. A thread
+ * that is bound to one CPU may have its partner on another: so the mask of the process's first
+ * thread counts too. */
+PLIM_SLOW_ bool plim_many_cpus_(void)
+{
+    unsigned long mask[16] = {0};
+    int saved = errno, cpus = 0;
+    plim_add_cpus_(0, mask, 16);
+    plim_add_cpus_(syscall(SYS_getpid), mask, 16);
+    errno = saved;
+    for (int i = 0; i < 16; i++) {
+        cpus += (mask[i] != 0) + ((mask[i] & (mask[i] - 1)) != 0);
+    }
+    return cpus > 1;
+}
+
+#elif defined(_WIN32)
+#ifndef WIN32_LEAN_AND_MEAN
+#define WIN32_LEAN_AND_MEAN
+#endif
+#ifndef NOMINMAX
+#define NOMINMAX
+#endif
+#include <windows.h> /* link with -lsynchronization */
+
+static inline int64_t plim_now_(void)
+{
+    LARGE_INTEGER frequency, ticks;
+    QueryPerformanceFrequency(&frequency);
+    QueryPerformanceCounter(&ticks);
+    int64_t seconds = ticks.QuadPart / frequency.QuadPart;
+    int64_t rest = ticks.QuadPart % frequency.QuadPart;
+    return PLIM_S(seconds) + PLIM_S(rest) / frequency.QuadPart + 1;
+}
+
+PLIM_SLOW_ bool plim_many_cpus_(void)
+{
+    DWORD_PTR mine = 0, all = 0;
+    return !GetProcessAffinityMask(GetCurrentProcess(), &mine, &all) || (mine & (mine - 1)) != 0;
+}
+
+#else /* macOS and everything else with POSIX clocks */
+
+static inline int64_t plim_now_(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return PLIM_S(now.tv_sec) + now.tv_nsec + 1;
+}
+
+PLIM_SLOW_ bool plim_many_cpus_(void)
+{
+    return true; /* no cheap portable way to ask; a wrong yes costs one short spin per wait */
+}
+
+#endif
+#endif /* PLIM_PLATFORM */
+
+/* ---- 4. The word ---------------------------------------------------------------------------- */
+
+/*
+ *   63      33   32    31       13   12    11    4  3      0
+ *   AVAILABLE  CLOSED   WAITERS    CLOSED  TOKENS   STARVING
+ *   `---- high half --´ `----------- low half -------------´
+ *
+ * AVAILABLE  31 bits, signed. Permits that nobody holds; negative is debt, left by a reduction.
+ *            On top, so that a carry or borrow leaves the word instead of hitting a neighbour.
+ *            Changed by take (-), put (+), reduce (-), drain (-), and by a waiter that is granted.
+ * CLOSED     Set once, by close, never cleared; nobody is granted a permit afterwards. It is in
+ *            both halves, because a waiter of either lane must not fall asleep after it was set.
+ * WAITERS    19 bits. Threads registered to wait, in both lanes. +1 by the thread itself when it
+ *            registers, -1 by the same thread in the step that ends its wait, whatever the end.
+ *            So it is exact, and a bound on it (admit) is exact.
+ * TOKENS     8 bits. Wake-ups of the normal lane that were issued and not yet used. Raised by
+ *            settle, in the step that makes a permit available, by as many as it then wakes.
+ *            Legal to be too high for a while (a permit was taken by a passer-by); illegal to be
+ *            too high with all waiters asleep, since releases would then wake nobody. That is why
+ *            a normal waiter never sleeps while TOKENS > 0 and why the field is in the half that
+ *            it compares: it uses up a token first, then sleeps.
+ * STARVING   4 bits. Waiters that have waited too long and moved to the starving lane. A permit is
+ *            owed to each: everyone else may take only what exceeds STARVING.
+ *
+ * Normal waiters sleep on the low half, starving ones on the high half; a sleeper tells the kernel
+ * which value it saw there, and does not fall asleep if it has changed meanwhile.
+ *
+ * Invariants, true after every step ("free" is AVAILABLE - STARVING; not when CLOSED):
+ *   I1  TOKENS >= min(free, WAITERS - STARVING), or TOKENS is at its limit
+ *   I2  TOKENS > 0   implies   some normal waiter is awake, or its wake-up call is under way
+ *   I3  at least min(AVAILABLE, STARVING) starving waiters are awake or being woken
+ *   I4  STARVING <= WAITERS and TOKENS <= WAITERS - STARVING and both CLOSED bits agree
+ *
+ * Why no wake-up is lost. Say a permit is free for normal waiters and one of them sleeps.
+ * By I1 there is a token, by I2 a normal waiter is awake or about to be, and what it does next is
+ * one of two things. It takes a permit, and settle issues a new token and a real wake-up call in
+ * that same step if a permit and a sleeper remain. Or it finds nothing free; then I1 asks for
+ * nothing, it uses up the token and sleeps, and the next release, seeing too few tokens, wakes
+ * again. A waiter that leaves (timeout, close, promotion) may have been the one woken, and cannot
+ * tell; so it gives up a token as well and settles, which wakes another if one is needed. Between
+ * its last look at the word and its sleep nothing can slip in, because the half that it compares
+ * contains TOKENS (and CLOSED), and whoever needs it awake raises TOKENS (or CLOSED) first.
+ * The starving lane needs no tokens: its sleepers compare AVAILABLE itself, nobody else takes what
+ * is owed to them, and settle wakes one for each unit by which min(AVAILABLE, STARVING) grows.
+ */
+struct plim_counter {
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) word;
+#ifdef PLIM_PARK_CND
+    PLIM_ATOMIC_(uint32_t) lock; /* 1 while a thread changes the word or the list */
+    struct plim_sleeper_ *first; /* the sleepers of both lanes, oldest first */
+#endif
+};
+
+#ifndef PLIM_STARVING_MAX_ /* the explorer makes these two 1, to reach them with few threads */
+#define PLIM_STARVING_MAX_ 15u
+#define PLIM_TOKENS_MAX_ 255u
+#endif
+#define PLIM_WAITERS_MAX 524287u     /* 2^19 - 1 threads may wait at once */
+#define PLIM_PERMITS_MAX 1073741823u /* 2^30 - 1 */
+
+#define PLIM_STARVING_ONE_ ((uint64_t)1)
+#define PLIM_TOKENS_ONE_ ((uint64_t)1 << 4)
+#define PLIM_CLOSED_BITS_ ((uint64_t)1 << 32 | (uint64_t)1 << 12)
+#define PLIM_WAITERS_ONE_ ((uint64_t)1 << 13)
+#define PLIM_PERMIT_ONE_ ((uint64_t)1 << 33)
+
+static inline int32_t plim_available_(uint64_t w)
+{
+    return (int32_t)((int64_t)w >> 33); /* arithmetic on every compiler we support */
+}
+
+static inline uint32_t plim_waiters_(uint64_t w)
+{
+    return (uint32_t)w >> 13;
+}
+
+static inline uint32_t plim_tokens_(uint64_t w)
+{
+    return (uint32_t)w >> 4 & PLIM_TOKENS_MAX_;
+}
+
+static inline uint32_t plim_starving_(uint64_t w)
+{
+    return (uint32_t)w & PLIM_STARVING_MAX_;
+}
+
+static inline bool plim_closed_(uint64_t w)
+{
+    return ((uint32_t)w & 1u << 12) != 0; /* either bit would do; this one is cheaper to test */
+}
+
+/* Permits that are owed to no starving waiter: what a newcomer or a normal waiter may take. */
+static inline int32_t plim_free_(uint64_t w)
+{
+    return plim_available_(w) - (int32_t)plim_starving_(w);
+}
+
+/* The half of the word that a lane sleeps on. */
+static inline uint32_t plim_half_(uint64_t w, int lane)
+{
+    return (uint32_t)(lane == PLIM_LANE_STARVING ? w >> 32 : w);
+}
+
+PLIM_STATIC_ASSERT_(PLIM_PERMITS_MAX == (1u << 30) - 1, "AVAILABLE has 31 bits with its sign");
+PLIM_STATIC_ASSERT_(PLIM_WAITERS_MAX == UINT32_MAX >> 13, "WAITERS is the top of the low half");
+
+/* ---- 5. Transitions ------------------------------------------------------------------------- */
+
+/*
+ * Each is a pure function of the word that was read. The operations below commit its result with
+ * one compare-exchange, and start over from the newer word if that fails: so every decision is one
+ * atomic step, and what the explorer drives is what ships.
+ */
+typedef struct plim_step {
+    uint64_t word;          /* to be stored */
+    uint32_t wake_normal;   /* sleepers to wake afterwards, in either lane */
+    uint32_t wake_starving; /* */
+    int answer;             /* 0 or an errno value ends the call; or one of these: */
+} plim_step;
+
+enum {
+    PLIM_WAITS_ = -1,    /* still (or now) a waiter: commit, then look again */
+    PLIM_PROMOTED_ = -2, /* likewise, and from now on in the starving lane */
+    PLIM_SLEEPS_ = -3    /* nothing to change: sleep until the lane's half of the word changes */
+};
+
+static inline plim_step plim_answer_(uint64_t word, int answer)
+{
+    plim_step step = {word, 0, 0, answer};
+    return step;
+}
+
+/* How many starving waiters the word entitles to a permit right now. */
+static inline uint32_t plim_entitled_(uint64_t w)
+{
+    int32_t available = plim_available_(w);
+    uint32_t starving = plim_starving_(w);
+    return available <= 0 ? 0 : (uint32_t)available < starving ? (uint32_t)available : starving;
+}
+
+/* Ends every transition that may have made more permits free, or used up a token while some are:
+ * restores I1 and I3 and says whom to wake for it. Exactly those are woken that are needed and have
+ * not been: the wakes are the amounts by which tokens, or the entitled starving waiters, grow.
+ * (I4 needs no restoring: a normal waiter never stops being one without dropping a token.) */
+static inline plim_step plim_settle_(uint64_t before, uint64_t after, int answer)
+{
+    plim_step step = {after, 0, 0, answer};
+    uint32_t normal = plim_waiters_(after) - plim_starving_(after);
+    uint32_t tokens = plim_tokens_(after);
+    int32_t surplus = plim_free_(after);
+
+    if (plim_closed_(after)) {
+        step.word = after - tokens * PLIM_TOKENS_ONE_; /* close has woken everybody already */
+        return step;
+    }
+    uint32_t wanted = surplus <= 0 ? 0 : (uint32_t)surplus < normal ? (uint32_t)surplus : normal;
+    wanted = wanted < PLIM_TOKENS_MAX_ ? wanted : PLIM_TOKENS_MAX_;
+    if (tokens < wanted) {
+        step.word += (wanted - tokens) * PLIM_TOKENS_ONE_;
+        step.wake_normal = wanted - tokens;
+    }
+    if (plim_entitled_(after) > plim_entitled_(before)) {
+        step.wake_starving = plim_entitled_(after) - plim_entitled_(before);
+    }
+    return step;
+}
+
+/* Take n free permits, or say why not: ESHUTDOWN, EAGAIN. None can be taken even in debt. */
+static inline plim_step plim_take_step_(uint64_t w, uint32_t n)
+{
+    if (PLIM_LIKELY_(!plim_closed_(w) && (plim_free_(w) >= (int32_t)n || n == 0))) {
+        return plim_answer_(w - n * PLIM_PERMIT_ONE_, 0);
+    }
+    return plim_answer_(w, plim_closed_(w) ? ESHUTDOWN : EAGAIN);
+}
+
+/* Take a permit, else register as a waiter if fewer than `limit` wait, else refuse: one decision,
+ * so no more than the permits run and no more than the limit wait, at any instant. */
+static inline plim_step plim_admit_step_(uint64_t w, uint32_t limit)
+{
+    plim_step step = plim_take_step_(w, 1);
+    if (step.answer == EAGAIN && plim_waiters_(w) < limit) {
+        return plim_answer_(w + PLIM_WAITERS_ONE_, PLIM_WAITS_);
+    }
+    return step;
+}
+
+/* Give n permits; EOVERFLOW if there would be more than PLIM_PERMITS_MAX. */
+static inline plim_step plim_put_step_(uint64_t w, uint32_t n)
+{
+    if (plim_available_(w) > (int32_t)(PLIM_PERMITS_MAX - n)) {
+        return plim_answer_(w, EOVERFLOW);
+    }
+    uint64_t after = w + n * PLIM_PERMIT_ONE_;
+    if (PLIM_LIKELY_(plim_waiters_(w) == 0)) {
+        return plim_answer_(after, 0);
+    }
+    return plim_settle_(w, after, 0);
+}
+
+/* Remove n permits whether they are there or not; EOVERFLOW if the debt would exceed
+ * PLIM_PERMITS_MAX. Wakes nobody: there are fewer permits now. */
+static inline plim_step plim_reduce_step_(uint64_t w, uint32_t n)
+{
+    if (plim_available_(w) < (int32_t)n - (int32_t)PLIM_PERMITS_MAX) {
+        return plim_answer_(w, EOVERFLOW);
+    }
+    return plim_answer_(w - n * PLIM_PERMIT_ONE_, 0);
+}
+
+/* Take whatever is free; all there is if closed, since nothing is owed any more. The answer is how
+ * many. */
+static inline plim_step plim_drain_step_(uint64_t w)
+{
+    int32_t n = plim_closed_(w) ? plim_available_(w) : plim_free_(w);
+    n = n > 0 ? n : 0;
+    return plim_answer_(w - (uint32_t)n * PLIM_PERMIT_ONE_, n);
+}
+
+/* Close: nobody is let in any more, and everybody who waits is to be told. */
+static inline plim_step plim_close_step_(uint64_t w)
+{
+    plim_step step = plim_settle_(w, w | PLIM_CLOSED_BITS_, 0);
+    step.wake_normal = step.wake_starving = plim_waiters_(w) != 0 ? PLIM_ALL_ : 0;
+    return step;
+}
+
+/* A waiter of the normal lane may have been woken without knowing: when it stops being one, a
+ * token goes with it. Settle then issues a new one if somebody else is needed. */
+static inline uint64_t plim_drop_token_(uint64_t w)
+{
+    return plim_tokens_(w) != 0 ? w - PLIM_TOKENS_ONE_ : w;
+}
+
+/* The registered thread stops waiting, for whatever reason. */
+static inline plim_step plim_leave_step_(uint64_t w, int lane, uint32_t permits, int answer)
+{
+    PLIM_ASSERT(plim_waiters_(w) > 0, "a thread waits on memory that was reused: do not destroy "
+                                      "or initialise an object that threads wait on");
+    uint64_t after = w - permits * PLIM_PERMIT_ONE_ - PLIM_WAITERS_ONE_;
+    after = lane == PLIM_LANE_STARVING ? after - PLIM_STARVING_ONE_ : plim_drop_token_(after);
+    return plim_settle_(w, after, answer);
+}
+
+/*
+ * What a registered waiter does next. `aged`: it has waited too long for a normal waiter.
+ * `expired`: its deadline has passed; a permit that is there is still taken (the last look), so a
+ * timeout means that there was none.
+ */
+static inline plim_step plim_wait_step_(uint64_t w, int lane, bool aged, bool expired)
+{
+    bool starving = lane == PLIM_LANE_STARVING;
+    if (plim_closed_(w)) {
+        return plim_leave_step_(w, lane, 0, ESHUTDOWN);
+    }
+    if ((starving ? plim_available_(w) : plim_free_(w)) > 0) {
+        return plim_leave_step_(w, lane, 1, 0);
+    }
+    if (expired) {
+        return plim_leave_step_(w, lane, 0, ETIMEDOUT);
+    }
+    if (!starving && aged && plim_starving_(w) < PLIM_STARVING_MAX_) {
+        /* Nothing to settle: no permit is free, and this frees none. */
+        return plim_answer_(plim_drop_token_(w) + PLIM_STARVING_ONE_, PLIM_PROMOTED_);
+    }
+    if (!starving && plim_tokens_(w) != 0) {
+        return plim_answer_(w - PLIM_TOKENS_ONE_, PLIM_WAITS_);
+    }
+    return plim_answer_(w, PLIM_SLEEPS_);
+}
+
+/* ---- 6. Operations -------------------------------------------------------------------------- */
+
+/*
+ * Parking. plim_park_ returns when woken, when the deadline has passed, when that half of the word
+ * is no longer what the caller saw, on a signal, or for no reason: callers look at the word again,
+ * and at the clock, and never at why it returned. errno stays as it was.
+ *
+ * plim_commit_*_ applies a step: stores its word if nothing has changed since `seen` was read, and
+ * then makes its wake-up calls. It is the only way the word of a shared counter changes.
+ *
+ * Its memory orders. A grant is an acquire and a gift a release: what a thread did before it gave
+ * a permit has happened for whoever gets it. All else that changes the word (registering, leaving
+ * empty-handed, tokens, closing, reducing) publishes nothing and is relaxed. One word needs no
+ * fence: every change of it is a read-modify-write, so a grant synchronises with each earlier
+ * gift, however many relaxed steps lie between (they continue its release sequence).
+ *
+ * The store is the last touch of the counter. Whoever got the permit may free it at once, and the
+ * wake-up call that follows uses its address as a name only: at worst it wakes a stranger that has
+ * come to sleep on the same address, who looks at its own word and sleeps on.
+ */
+#ifdef PLIM_PARK_CND
+
+/* The sleeper, on the stack of the thread that sleeps. Its first fields belong to the counter's
+ * list and lock; `woken` to its own mutex. */
+typedef struct plim_sleeper_ {
+    struct plim_sleeper_ *next;
+    int lane;
+    bool woken;
+    plim_mutex mutex;
+    plim_cond cond;
+} plim_sleeper_;
+
+/* A spin lock, held for a few instructions, because C11's mutex cannot be initialised statically
+ * and would have to be destroyed. The word changes only under it: so nobody can be granted a
+ * permit, and free the counter, before the giver has let go of the lock, its last touch. */
+static inline void plim_lock_(plim_counter *c)
+{
+    uint32_t open = 0;
+    while (!plim_cas_acquire_(&c->lock, &open, 1)) {
+        open = 0;
+        plim_thread_yield_();
+    }
+}
+
+static inline void plim_unlock_(plim_counter *c)
+{
+    plim_store_release_(&c->lock, 0);
+}
+
+/* Moves up to `count` sleepers of a lane from the counter's list to another one. */
+static inline plim_sleeper_ **plim_pick_(plim_counter *c, int lane, uint32_t count,
+                                         plim_sleeper_ **to)
+{
+    plim_sleeper_ **at = &c->first;
+    while (*at != NULL && count > 0) {
+        plim_sleeper_ *sleeper = *at;
+        if (sleeper->lane == lane) {
+            *at = sleeper->next;
+            *to = sleeper;
+            to = &sleeper->next;
+            count--;
+        } else {
+            at = &sleeper->next;
+        }
+    }
+    *to = NULL;
+    return to;
+}
+
+PLIM_SLOW_ bool plim_commit_locked_(plim_counter *c, uint64_t *seen, plim_step step)
+{
+    plim_sleeper_ *picked = NULL;
+    plim_lock_(c);
+    uint64_t current = plim_load_relaxed_(&c->word);
+    bool same = current == *seen;
+    if (same) {
+        plim_store_relaxed_(&c->word, step.word);
+        plim_pick_(c, PLIM_LANE_STARVING, step.wake_starving,
+                   plim_pick_(c, PLIM_LANE_NORMAL, step.wake_normal, &picked));
+    }
+    plim_unlock_(c);
+    *seen = current;
+    while (picked != NULL) {
+        plim_sleeper_ *sleeper = picked;
+        picked = sleeper->next; /* before it wakes: then its frame is gone */
+        plim_mutex_lock_(&sleeper->mutex);
+        sleeper->woken = true;
+        plim_cond_signal_(&sleeper->cond);
+        plim_mutex_unlock_(&sleeper->mutex);
+    }
+    return same;
+}
+
+#define plim_commit_relaxed_ plim_commit_locked_
+#define plim_commit_acquire_ plim_commit_locked_
+#define plim_commit_release_ plim_commit_locked_
+
+PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+{
+    plim_sleeper_ self;
+    self.next = NULL;
+    self.lane = lane;
+    self.woken = false;
+    if (plim_mutex_init_(&self.mutex) != 0) {
+        return; /* no memory for a mutex: as if woken for no reason, so the caller spins */
+    }
+    if (plim_cond_init_(&self.cond) == 0) {
+        plim_lock_(c);
+        bool same = plim_half_(plim_load_relaxed_(&c->word), lane) == half;
+        if (same) {
+            plim_sleeper_ **at = &c->first;
+            while (*at != NULL) {
+                at = &(*at)->next;
+            }
+            *at = &self;
+        }
+        plim_unlock_(c);
+        if (same) {
+            plim_mutex_lock_(&self.mutex);
+            while (!self.woken) {
+                int64_t now = plim_now_();
+                if (now < deadline) {
+                    plim_cond_wait_(&self.cond, &self.mutex, deadline - now);
+                    continue;
+                }
+                /* Leave the list. Not found: a waker holds us, and its call is about to come. */
+                plim_mutex_unlock_(&self.mutex);
+                plim_lock_(c);
+                plim_sleeper_ **at = &c->first;
+                while (*at != NULL && *at != &self) {
+                    at = &(*at)->next;
+                }
+                bool found = *at != NULL;
+                if (found) {
+                    *at = self.next;
+                }
+                plim_unlock_(c);
+                plim_mutex_lock_(&self.mutex);
+                self.woken = self.woken || found;
+                deadline = PLIM_FOREVER;
+            }
+            plim_mutex_unlock_(&self.mutex);
+        }
+        plim_cond_destroy_(&self.cond);
+    }
+    plim_mutex_destroy_(&self.mutex);
+}
+
+PLIM_SLOW_ void plim_nap_(int64_t until)
+{
+    plim_counter nobody;
+    plim_store_relaxed_(&nobody.word, 0);
+    plim_store_relaxed_(&nobody.lock, 0);
+    nobody.first = NULL;
+    plim_park_(&nobody, PLIM_LANE_NORMAL, 0, until);
+}
+
+#else /* !PLIM_PARK_CND */
+
+#ifndef PLIM_PLATFORM
+
+/* The address of a half of the word, which is the first member; for the kernel only. */
+static inline void *plim_address_(plim_counter *c, int lane)
+{
+    static const uint16_t probe = 1;
+    bool low_first = *(const unsigned char *)&probe == 1;
+    return (char *)c + ((lane == PLIM_LANE_STARVING) == low_first ? 4 : 0);
+}
+
+#if defined(__linux__)
+
+#ifdef PLIM_PROCESS_SHARED
+#define PLIM_FUTEX_(op) (op)
+#else
+#define PLIM_FUTEX_(op) ((op) | 128) /* FUTEX_PRIVATE_FLAG */
+#endif
+
+PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+{
+    /* FUTEX_WAIT_BITSET is the wait with an absolute deadline, on the monotonic clock. */
+    const int op = PLIM_FUTEX_(9);
+    void *address = plim_address_(c, lane);
+    plim_timespec_ at = {deadline / 1000000000, deadline % 1000000000};
+    plim_timespec_ *until = deadline == PLIM_FOREVER ? NULL : &at;
+    int saved = errno;
+#if LONG_MAX > INT32_MAX || !defined(SYS_futex_time64)
+    syscall(SYS_futex, address, op, half, until, NULL, UINT32_MAX);
+#else
+    long result = syscall(SYS_futex_time64, address, op, half, until, NULL, UINT32_MAX);
+#ifdef SYS_futex
+    if (result != 0 && errno == ENOSYS) { /* Linux before 5.1: its clock is 32 bits wide */
+        long old[2] = {at.sec < INT32_MAX ? (long)at.sec : INT32_MAX, (long)at.nsec};
+        syscall(SYS_futex, address, op, half, until == NULL ? NULL : old, NULL, UINT32_MAX);
+    }
+#else
+    (void)result;
+#endif
+#endif
+    errno = saved;
+}
+
+PLIM_SLOW_ void plim_unpark_(plim_counter *c, int lane, uint32_t count)
+{
+    int saved = errno;
+    int most = count < INT_MAX ? (int)count : INT_MAX;
+#ifdef SYS_futex
+    syscall(SYS_futex, plim_address_(c, lane), PLIM_FUTEX_(1), most, NULL, NULL, 0);
+#else
+    syscall(SYS_futex_time64, plim_address_(c, lane), PLIM_FUTEX_(1), most, NULL, NULL, 0);
+#endif
+    errno = saved;
+}
+
+#elif defined(_WIN32)
+
+PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+{
+    DWORD ms = INFINITE;
+    if (deadline != PLIM_FOREVER) {
+        /* Rounded up, or a wait of less than a millisecond would not wait; and bounded, since
+         * the caller loops anyway. */
+        int64_t left = deadline - plim_now_();
+        int64_t round = left <= 0 ? 0 : left / PLIM_MS(1) + 1;
+        ms = round < 86400000 ? (DWORD)round : 86400000;
+    }
+    WaitOnAddress(plim_address_(c, lane), &half, sizeof half, ms);
+}
+
+PLIM_SLOW_ void plim_unpark_(plim_counter *c, int lane, uint32_t count)
+{
+    void *address = plim_address_(c, lane);
+    if (count == PLIM_ALL_) {
+        WakeByAddressAll(address);
+        return;
+    }
+    while (count-- > 0) {
+        WakeByAddressSingle(address);
+    }
+}
+
+#else /* macOS: the public call where the deployment target has it, else what libc++ uses */
+
+#if __MAC_OS_X_VERSION_MIN_REQUIRED >= 140400 && __has_include(<os/os_sync_wait_on_address.h>)
+#define PLIM_OS_SYNC_
+#include <os/os_sync_wait_on_address.h>
+#else
+#ifdef __cplusplus
+extern "C" {
+#endif
+extern int __ulock_wait(uint32_t operation, void *address, uint64_t value, uint32_t timeout_us);
+extern int __ulock_wake(uint32_t operation, void *address, uint64_t wake_value);
+#ifdef __cplusplus
+}
+#endif
+#endif
+
+PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+{
+    void *address = plim_address_(c, lane);
+    int64_t left = deadline == PLIM_FOREVER ? 0 : deadline - plim_now_();
+    int saved = errno;
+    if (deadline != PLIM_FOREVER && left <= 0) {
+        return; /* to either call, 0 would mean something else */
+    }
+#ifdef PLIM_OS_SYNC_
+    if (left == 0) {
+        os_sync_wait_on_address(address, half, sizeof half, OS_SYNC_WAIT_ON_ADDRESS_NONE);
+    } else {
+        os_sync_wait_on_address_with_timeout(address, half, sizeof half,
+                                             OS_SYNC_WAIT_ON_ADDRESS_NONE,
+                                             OS_CLOCK_MACH_ABSOLUTE_TIME, (uint64_t)left);
+    }
+#else
+    int64_t us = left / 1000 + 1;
+    __ulock_wait(1 /* UL_COMPARE_AND_WAIT */, address, half,
+                 left == 0        ? 0
+                 : us < INT32_MAX ? (uint32_t)us
+                                  : INT32_MAX);
+#endif
+    errno = saved;
+}
+
+PLIM_SLOW_ void plim_unpark_(plim_counter *c, int lane, uint32_t count)
+{
+    void *address = plim_address_(c, lane);
+    int saved = errno;
+#ifdef PLIM_OS_SYNC_
+    if (count == PLIM_ALL_) {
+        os_sync_wake_by_address_all(address, 4, OS_SYNC_WAKE_BY_ADDRESS_NONE);
+        count = 0;
+    }
+    while (count-- > 0 &&
+           os_sync_wake_by_address_any(address, 4, OS_SYNC_WAKE_BY_ADDRESS_NONE) == 0) {
+        continue;
+    }
+#else
+    if (count == PLIM_ALL_) {
+        __ulock_wake(1 | 0x100 /* ULF_WAKE_ALL */, address, 0);
+        count = 0;
+    }
+    while (count-- > 0 && __ulock_wake(1, address, 0) == 0) {
+        continue;
+    }
+#endif
+    errno = saved;
+}
+
+#endif
+
+/* Sleeps until then on an address that nobody wakes: no back end needs another system call. */
+PLIM_SLOW_ void plim_nap_(int64_t until)
+{
+    plim_counter nobody;
+    plim_store_relaxed_(&nobody.word, 0);
+    plim_park_(&nobody, PLIM_LANE_NORMAL, 0, until);
+}
+
+#endif /* PLIM_PLATFORM */
+
+static inline void plim_wake_(plim_counter *c, plim_step step)
+{
+    if (step.wake_starving != 0) {
+        plim_unpark_(c, PLIM_LANE_STARVING, step.wake_starving);
+    }
+    if (step.wake_normal != 0) {
+        plim_unpark_(c, PLIM_LANE_NORMAL, step.wake_normal);
+    }
+}
+
+static inline bool plim_commit_relaxed_(plim_counter *c, uint64_t *seen, plim_step step)
+{
+    bool done = plim_cas_relaxed_(&c->word, seen, step.word);
+    if (done) {
+        plim_wake_(c, step);
+    }
+    return done;
+}
+
+static inline bool plim_commit_acquire_(plim_counter *c, uint64_t *seen, plim_step step)
+{
+    bool done = plim_cas_acquire_(&c->word, seen, step.word);
+    if (done) {
+        plim_wake_(c, step);
+    }
+    return done;
+}
+
+static inline bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_step step)
+{
+    bool done = plim_cas_release_(&c->word, seen, step.word);
+    if (done) {
+        plim_wake_(c, step);
+    }
+    return done;
+}
+
+#endif /* PLIM_PARK_CND */
+
+/* A waiter is promoted to the starving lane when it is woken, finds nothing, and has waited this
+ * long for each thread that waits, itself included. Were it the same for all, everybody would be
+ * promoted as soon as a turn of all waiters takes longer, and every permit then be handed over at
+ * the speed of a wake-up.
+ *
+ * Why nobody starves. Promotion comes with a wake-up, never by an alarm, and Linux wakes the one
+ * that has slept longest (so does PLIM_PARK_CND; other systems do not say). So old age is noticed in the order of arrival: two releases that
+ * find nobody starving are enough to serve the oldest (the first wakes it, and if a passer-by is
+ * faster it is promoted; the second is owed to it), and one that is woken too young goes to sleep
+ * behind the others. With alarms the young would be promoted beside the old, whoever comes back
+ * after each turn would fill the lane's few places, and the rest would sleep for ever. */
+#define PLIM_PATIENCE_NS_ PLIM_US(500)
+
+/* How many times to look at the word before sleeping. A wake-up across CPUs costs many times what
+ * a short hold does, so a few microseconds of looking are worth it where another CPU may give the
+ * permit meanwhile; 0 turns it off. May differ between files.
+ * One wait in 16 looks 16 times as often, which doubles the average. Without that, two threads that
+ * hand over to each other and have once lost step never find it again: each wake-up takes longer
+ * than the other side looks, so that one sleeps too, and needs a wake-up again. */
+#ifndef PLIM_SPIN
+#define PLIM_SPIN 100
+#endif
+#define PLIM_SPIN_UNASKED_ 20 /* cheaper than asking whether there is another CPU */
+#define PLIM_SPIN_LONG_ 16
+
+/* A sleep that lasted less than this did not happen: the word had moved before the kernel looked,
+ * or a wake-up was under way already. */
+#define PLIM_HURRIED_NS_ PLIM_US(10)
+#define PLIM_NAP_NS_ PLIM_US(50)
+
+/* Looks for a while whether a permit gets free, and returns the last word seen. Only while nobody
+ * waits: those who do have been looking already, and permits are scarcer than CPUs. */
+PLIM_SLOW_ uint64_t plim_spin_(plim_counter *c, uint64_t w)
+{
+    int looks = PLIM_SPIN;
+    for (int i = 0; i < looks; i++) {
+        if (plim_free_(w) > 0 || plim_waiters_(w) != 0 || plim_closed_(w)) {
+            break;
+        }
+        if (i == PLIM_SPIN_UNASKED_) {
+            if (!plim_many_cpus_()) {
+                break;
+            }
+            /* The clock's last digits are dice enough, and need no state. */
+            looks = plim_now_() / 16 % PLIM_SPIN_LONG_ == 0 ? looks * PLIM_SPIN_LONG_ : looks;
+        }
+        plim_pause_();
+        w = plim_load_relaxed_(&c->word);
+    }
+    return w;
+}
+
+/*
+ * Waits as a registered waiter, until the wait ends one way or another.
+ *
+ * Where permits change hands faster than a thread can fall asleep, a woken waiter that finds none
+ * is caught in a bad cycle: it uses up its token and goes to sleep, a release meanwhile issues the
+ * token again, with a system call, and so the sleep ends before it began. Both sides then pay a
+ * system call per permit. The way out is to keep the token for a nap, a short sleep that nobody
+ * ends: releases issue no wake-up as long as the token is out, and the waiter looks again by
+ * itself. It naps only when its last sleep was over at once and still there is no permit, so when
+ * holds are long enough to sleep through, nobody naps while a permit is free.
+ */
+PLIM_SLOW_ int plim_wait_registered_(plim_counter *c, int64_t now, int64_t deadline)
+{
+    const int64_t since = now;
+    int lane = PLIM_LANE_NORMAL;
+    bool hurried = false;
+    uint64_t w = plim_load_relaxed_(&c->word);
+    for (;;) {
+        int64_t promotion = since + PLIM_PATIENCE_NS_ * (int64_t)plim_waiters_(w);
+        plim_step step = plim_wait_step_(w, lane, now >= promotion, now >= deadline);
+        if (step.answer == PLIM_SLEEPS_) {
+            int64_t before = now;
+            plim_park_(c, lane, plim_half_(w, lane), deadline);
+            w = plim_load_relaxed_(&c->word);
+            now = plim_now_();
+            hurried = now - before < PLIM_HURRIED_NS_;
+        } else if (step.answer == PLIM_WAITS_ && hurried) {
+            int64_t until = now + PLIM_NAP_NS_;
+            plim_nap_(until < deadline ? until : deadline);
+            w = plim_load_relaxed_(&c->word);
+            now = plim_now_();
+            hurried = false;
+        } else if (step.answer == 0 ? plim_commit_acquire_(c, &w, step)
+                                    : plim_commit_relaxed_(c, &w, step)) {
+            if (step.answer >= 0) {
+                return step.answer;
+            }
+            lane = step.answer == PLIM_PROMOTED_ ? PLIM_LANE_STARVING : lane;
+            w = step.word;
+        }
+    }
+}
+
+/* Takes a permit, or waits for one without looking for long. */
+PLIM_SLOW_ int plim_acquire_unspun_(plim_counter *c, uint32_t limit, int64_t timeout_ns, uint64_t w)
+{
+    for (;;) {
+        plim_step step = timeout_ns > 0 ? plim_admit_step_(w, limit) : plim_take_step_(w, 1);
+        if (step.answer == 0) {
+            if (plim_commit_acquire_(c, &w, step)) {
+                return 0;
+            }
+        } else if (step.answer == PLIM_WAITS_) {
+            if (plim_commit_relaxed_(c, &w, step)) {
+                int64_t now = plim_now_();
+                return plim_wait_registered_(c, now, plim_deadline_(now, timeout_ns));
+            }
+        } else {
+            return step.answer == EAGAIN && timeout_ns <= 0 ? ETIMEDOUT : step.answer;
+        }
+    }
+}
+
+PLIM_SLOW_ int plim_acquire_slow_(plim_counter *c, uint32_t limit, int64_t timeout_ns)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    w = timeout_ns > 0 ? plim_spin_(c, w) : w;
+    return plim_acquire_unspun_(c, limit, timeout_ns, w);
+}
+
+/* Requires that no other thread uses the counter yet, or any more. */
+static inline void plim_init_(plim_counter *c, uint32_t permits)
+{
+    plim_store_relaxed_(&c->word, permits * PLIM_PERMIT_ONE_);
+#ifdef PLIM_PARK_CND
+    plim_store_relaxed_(&c->lock, 0);
+    c->first = NULL;
+#endif
+}
+
+/* Takes a permit, if need be after a wait; at most `limit` threads wait at once. 0, ESHUTDOWN,
+ * EAGAIN (that many wait), ETIMEDOUT. A timeout of 0 or less neither waits nor spins. */
+static inline int plim_acquire_(plim_counter *c, uint32_t limit, int64_t timeout_ns)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    plim_step step = plim_take_step_(w, 1);
+    if (PLIM_LIKELY_(step.answer == 0) && PLIM_LIKELY_(plim_commit_acquire_(c, &w, step))) {
+        return 0;
+    }
+    return plim_acquire_slow_(c, limit, timeout_ns);
+}
+
+/* Takes n permits or none, without waiting: 0, ESHUTDOWN, EAGAIN. */
+static inline int plim_try_acquire_(plim_counter *c, uint32_t n)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    for (;;) {
+        plim_step step = plim_take_step_(w, n);
+        if (step.answer != 0 || PLIM_LIKELY_(plim_commit_acquire_(c, &w, step))) {
+            return step.answer; /* definite: only a changed word is another try */
+        }
+    }
+}
+
+PLIM_SLOW_ int plim_release_slow_(plim_counter *c, uint32_t n)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    for (;;) {
+        plim_step step = plim_put_step_(w, n);
+        if (step.answer != 0 || plim_commit_release_(c, &w, step)) {
+            return step.answer;
+        }
+    }
+}
+
+/* Gives n permits and wakes whom they concern: 0, EOVERFLOW. */
+static inline int plim_release_(plim_counter *c, uint32_t n)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    if (PLIM_LIKELY_(plim_waiters_(w) == 0)) {
+        plim_step step = plim_put_step_(w, n);
+        if (PLIM_LIKELY_(step.answer == 0) && PLIM_LIKELY_(plim_commit_release_(c, &w, step))) {
+            return 0;
+        }
+    }
+    return plim_release_slow_(c, n);
+}
+
+static inline int plim_reduce_(plim_counter *c, uint32_t n)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    for (;;) {
+        plim_step step = plim_reduce_step_(w, n);
+        if (step.answer != 0 || plim_commit_relaxed_(c, &w, step)) {
+            return step.answer;
+        }
+    }
+}
+
+static inline uint32_t plim_drain_(plim_counter *c)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    for (;;) {
+        plim_step step = plim_drain_step_(w);
+        if (step.answer == 0 || plim_commit_acquire_(c, &w, step)) {
+            return (uint32_t)step.answer;
+        }
+    }
+}
+
+static inline void plim_close_(plim_counter *c)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    while (!plim_closed_(w) && !plim_commit_relaxed_(c, &w, plim_close_step_(w))) {
+        continue;
+    }
+}
+
+#endif /* PLIM_CORE_VERSION */
+/* <<< core */
+
+/* >>> gate (stamped from core/gate.h by `make stamp`; edit it there) */
+#ifndef PLIM_GATE_H_
+#define PLIM_GATE_H_
+
+/*
+ * A gate: a word that many change with one atomic step while nobody waits, and under a lock as
+ * soon as somebody does; and those who wait, in lists that the lock protects.
+ *
+ * The two lowest bits of the word belong to the gate, the rest to its owner:
+ *
+ * HELD      The lock is held and the word belongs to its holder, for a moment.
+ * WATCHED   Somebody is concerned by the next change, whatever it is: so it must be made under the
+ *           lock, which looks after them. Set and cleared under the lock.
+ *
+ * There are two ways to change the word. The fast one, a single compare-exchange, is open while
+ * both bits are 0. Everything else holds the lock, and begins by setting HELD (or finds WATCHED
+ * set): from then on every compare-exchange of the fast way fails or is not even tried, so the
+ * holder works on a copy and stores it when it is done.
+ *
+ * Why nobody who waits is forgotten. Who has to wait decides so under the lock, with the word
+ * frozen, and joins its list in the same critical section, which leaves WATCHED set as long as it
+ * waits. So whatever could end the wait happens under the lock from then on, and the owner sees to
+ * it that each such section ends those waits that it can.
+ *
+ * Memory orders. A fast change acquires when it takes something and releases when it gives
+ * something back. Setting HELD is an acquire, so the holder sees what came with earlier gifts;
+ * storing the word back is a release, which passes it on to the next fast taker. Those whose waits
+ * are ended under the lock get it by the release of their `wake`.
+ */
+#define PLIM_HELD_ ((uint64_t)1)
+#define PLIM_WATCHED_ ((uint64_t)1 << 1)
+
+typedef struct plim_gate_ {
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) word;
+    plim_counter lock; /* one permit */
+} plim_gate_;
+
+/* ---- Lists ---- */
+
+typedef struct plim_node_ {
+    struct plim_node_ *next, *prev;
+} plim_node_;
+
+typedef struct plim_list_ {
+    plim_node_ *first, *last;
+} plim_list_;
+
+static inline void plim_append_(plim_list_ *list, plim_node_ *node)
+{
+    node->next = NULL;
+    node->prev = list->last;
+    *(list->last != NULL ? &list->last->next : &list->first) = node;
+    list->last = node;
+}
+
+static inline void plim_prepend_(plim_list_ *list, plim_node_ *node)
+{
+    node->next = list->first;
+    node->prev = NULL;
+    *(list->first != NULL ? &list->first->prev : &list->last) = node;
+    list->first = node;
+}
+
+static inline void plim_unlink_(plim_list_ *list, plim_node_ *node)
+{
+    *(node->prev != NULL ? &node->prev->next : &list->first) = node->next;
+    *(node->next != NULL ? &node->next->prev : &list->last) = node->prev;
+}
+
+/* ---- Those who wait ---- */
+
+/*
+ * Somebody who sleeps. It lives on its owner's stack and is a member of one list, under the lock.
+ *
+ * Its end is decided once, by `state`: whoever ends the wait changes WAITING to ENDED under the
+ * lock and takes it off its list, and gives `wake` its permit after the lock has been let go, the
+ * last touch. A wait that times out changes WAITING to LEAVING, and takes itself off the list,
+ * under the lock. So a thread whose wait was ended does not touch the object any more, and one that
+ * leaves by itself is still counted as waiting until it is gone.
+ */
+typedef struct plim_waiter_ {
+    plim_node_ node; /* the first member: a node of a list of waiters is one */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) state;
+    plim_counter wake;
+    int answer;
+} plim_waiter_;
+
+enum { PLIM_WAITING_, PLIM_ENDED_, PLIM_LEAVING_ };
+
+static inline void plim_waiter_init_(plim_waiter_ *waiter)
+{
+    plim_store_relaxed_(&waiter->state, PLIM_WAITING_);
+    plim_init_(&waiter->wake, 0);
+    waiter->answer = 0;
+}
+
+/* Decides how a wait ends; false if the other side was faster. Relaxed: it publishes nothing,
+ * whatever the sleeper reads afterwards comes with its `wake`. */
+static inline bool plim_decide_(plim_waiter_ *waiter, uint64_t end)
+{
+    uint64_t state = PLIM_WAITING_;
+    while (!plim_cas_relaxed_(&waiter->state, &state, end)) {
+        if (state != PLIM_WAITING_) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Ends the wait of a waiter on that list, unless it is leaving by itself. It is woken when the
+ * section is over, see plim_gate_unlock_. */
+static inline bool plim_end_wait_(plim_list_ *woken, plim_list_ *list, plim_waiter_ *waiter,
+                                  int answer)
+{
+    if (!plim_decide_(waiter, PLIM_ENDED_)) {
+        return false;
+    }
+    plim_unlink_(list, &waiter->node);
+    waiter->answer = answer;
+    plim_append_(woken, &waiter->node);
+    return true;
+}
+
+/* Ends all of them, and returns how many those were. */
+PLIM_SLOW_ uint32_t plim_end_waits_(plim_list_ *woken, plim_list_ *list, int answer)
+{
+    uint32_t ended = 0;
+    for (plim_node_ *next, *at = list->first; at != NULL; at = next) {
+        next = at->next;
+        ended += plim_end_wait_(woken, list, (plim_waiter_ *)(void *)at, answer);
+    }
+    return ended;
+}
+
+/* Sleeps until the wait is ended and returns its answer; or ETIMEDOUT, and then the waiter has to
+ * be taken off its list. */
+PLIM_SLOW_ int plim_sleep_(plim_waiter_ *self, int64_t timeout_ns, bool spin)
+{
+    int error = spin ? plim_acquire_(&self->wake, PLIM_WAITERS_MAX, timeout_ns)
+                     : plim_acquire_unspun_(&self->wake, PLIM_WAITERS_MAX, timeout_ns,
+                                            plim_load_relaxed_(&self->wake.word));
+    if (error != 0) {
+        if (plim_decide_(self, PLIM_LEAVING_)) {
+            return ETIMEDOUT;
+        }
+        plim_acquire_(&self->wake, PLIM_WAITERS_MAX, PLIM_FOREVER);
+    }
+    return self->answer;
+}
+
+/* Between two looks at something that another thread is about to change; says whether to look on.
+ * After the first few looks the CPU is offered to that thread. If somebody else keeps it for long,
+ * the machine is busy, and a wake-up comes sooner than the next look would. */
+static inline bool plim_look_on_(int look, int few)
+{
+    if (look < few) {
+        plim_pause_();
+        return true;
+    }
+    int64_t before = plim_now_();
+    plim_thread_yield_();
+    return plim_now_() - before < PLIM_US(100);
+}
+
+/* ---- The lock ---- */
+
+/* The lock is held for some fifty nanoseconds, unless its holder was preempted. So looking for a
+ * while is enough most of the time, and giving the holder a CPU most of the others. Each look takes
+ * the cache line away from the holder, who is about to write to it: so they are few and far between
+ * (four times as far made a start of weighted_sem.h half as long). */
+PLIM_SLOW_ void plim_gate_lock_slow_(plim_gate_ *gate)
+{
+    for (int i = 0; i < PLIM_SPIN; i++) {
+        if (i % 32 == 31) {
+            plim_thread_yield_();
+        }
+        for (int j = 0; j < 4; j++) {
+            plim_pause_();
+        }
+        if (plim_available_(plim_load_relaxed_(&gate->lock.word)) > 0 &&
+            plim_try_acquire_(&gate->lock, 1) == 0) {
+            return;
+        }
+    }
+    while (plim_acquire_(&gate->lock, PLIM_WAITERS_MAX, PLIM_FOREVER) != 0) {
+        plim_thread_yield_(); /* half a million threads stand there already */
+    }
+}
+
+/* Begins a section and returns the word, which is the caller's until plim_gate_unlock_. */
+static inline uint64_t plim_gate_lock_(plim_gate_ *gate)
+{
+    if (plim_try_acquire_(&gate->lock, 1) != 0) {
+        plim_gate_lock_slow_(gate);
+    }
+    uint64_t word = plim_load_relaxed_(&gate->word);
+    while ((word & PLIM_WATCHED_) == 0 &&
+           !plim_cas_acquire_(&gate->word, &word, word | PLIM_HELD_)) {
+        continue;
+    }
+    return word;
+}
+
+/* Ends the section, and then wakes those whose waits it has ended. The release of the lock is the
+ * last touch of the object: those that are woken afterwards are not part of it. */
+static inline void plim_gate_unlock_(plim_gate_ *gate, uint64_t word, bool watched,
+                                     plim_list_ *woken)
+{
+    word &= ~(PLIM_HELD_ | PLIM_WATCHED_);
+    plim_store_release_(&gate->word, watched ? word | PLIM_WATCHED_ : word);
+    plim_release_(&gate->lock, 1);
+    for (plim_node_ *next, *at = woken->first; at != NULL; at = next) {
+        next = at->next; /* before it wakes: then its frame is gone */
+        plim_release_(&((plim_waiter_ *)(void *)at)->wake, 1);
+    }
+}
+
+/* Requires that nobody uses it yet. */
+static inline void plim_gate_init_(plim_gate_ *gate, uint64_t word)
+{
+    plim_store_relaxed_(&gate->word, word);
+    plim_init_(&gate->lock, 1);
+}
+#endif /* PLIM_GATE_H_ */
+/* <<< gate */
+
+/* >>> workers (stamped from core/workers.h by `make stamp`; edit it there) */
+#ifndef PLIM_WORKERS_
+#define PLIM_WORKERS_
+
+/*
+ * Threads that serve an object, and what tells them from those of the program: they block its
+ * signals, carry a name, and their end is noticed even if a job ends them.
+ *
+ *   plim_worker_create_(&thread, run, arg)   as plim_thread_create_, with signals blocked
+ *   plim_worker_begins_(name)                names the calling thread (on Linux), for ps and
+ *                                            debuggers, and disables its cancellation
+ *   PLIM_ON_THREAD_EXIT_(handler, arg)       from here to PLIM_ON_THREAD_EXIT_END_, in one block:
+ *   PLIM_ON_THREAD_EXIT_END_                 if the thread ends (thrd_exit, pthread_exit),
+ *                                            handler(arg) is called. Not outside of POSIX systems.
+ */
+#if (defined(__unix__) || defined(__APPLE__)) && !defined(PLIM_PLATFORM)
+#include <pthread.h>
+#ifdef __cplusplus
+/* By a destructor of our own: that of the C library's header is a symbol in the object file. */
+#define PLIM_ON_THREAD_EXIT_(function, argument) \
+    { \
+        struct plim_guard_type_ { \
+            void (*handler)(void *); \
+            void *arg; \
+            ~plim_guard_type_() \
+            { \
+                if (handler != NULL) { \
+                    handler(arg); \
+                } \
+            } \
+        } plim_guard_ = {function, argument};
+#define PLIM_ON_THREAD_EXIT_END_ \
+    plim_guard_.handler = NULL; \
+    }
+#else
+#define PLIM_ON_THREAD_EXIT_(handler, arg) pthread_cleanup_push(handler, arg);
+#define PLIM_ON_THREAD_EXIT_END_ pthread_cleanup_pop(0);
+#endif
+
+static inline void plim_worker_uncancel_(void)
+{
+#ifdef PTHREAD_CANCEL_DISABLE
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+#endif
+}
+
+#else /* the thread's end goes unnoticed */
+#define PLIM_ON_THREAD_EXIT_(handler, arg) \
+    { \
+        (void)(handler), (void)(arg);
+#define PLIM_ON_THREAD_EXIT_END_ }
+
+static inline void plim_worker_uncancel_(void)
+{
+}
+#endif
+
+#ifndef PLIM_PLATFORM
+
+#if defined(__linux__)
+
+/* Bit s - 1 stands for signal s. Not blocked: those that a fault raises, which a handler of the
+ * program may want to report (4 ILL, 5 TRAP, 6 ABRT, 7 BUS, 8 FPE, 11 SEGV, 31 SYS; the numbers of
+ * most machines, and harmless on the others), and 32 and 33, which belong to the C library. */
+#define PLIM_FAULTS_ 0xc00004f8u
+
+/* The mask is inherited, so it is set around the creation: no signal can slip in between. By the
+ * system call, because a strict -std=c11 file sees no sigset_t. */
+static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
+{
+    unsigned long saved[16], blocked[16];
+    int kept = errno;
+    for (size_t i = 0; i < 16; i++) {
+        saved[i] = 0;
+        blocked[i] = ULONG_MAX;
+    }
+    blocked[0] &= ~(unsigned long)PLIM_FAULTS_;
+    blocked[32 / (8 * sizeof(long))] &= ~(1ul << (32 % (8 * sizeof(long))));
+#if defined(__mips__)
+    const size_t size = 16;
+#else
+    const size_t size = 8;
+#endif
+    syscall(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, blocked, saved, size);
+    int error = plim_thread_create_(t, run, arg);
+    syscall(SYS_rt_sigprocmask, 2, saved, NULL, size);
+    errno = kept;
+    return error;
+}
+
+static inline void plim_worker_begins_(const char *name)
+{
+    plim_worker_uncancel_();
+    syscall(SYS_prctl, 15 /* PR_SET_NAME: takes the first 15 characters */, name, 0, 0, 0);
+}
+
+#elif defined(__APPLE__)
+#include <signal.h>
+
+static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
+{
+    sigset_t saved, blocked;
+    sigfillset(&blocked);
+    sigdelset(&blocked, SIGILL);
+    sigdelset(&blocked, SIGTRAP);
+    sigdelset(&blocked, SIGABRT);
+    sigdelset(&blocked, SIGBUS);
+    sigdelset(&blocked, SIGFPE);
+    sigdelset(&blocked, SIGSEGV);
+    sigdelset(&blocked, SIGSYS);
+    pthread_sigmask(SIG_SETMASK, &blocked, &saved);
+    int error = plim_thread_create_(t, run, arg);
+    pthread_sigmask(SIG_SETMASK, &saved, NULL);
+    return error;
+}
+
+#else /* Windows has no such signals; elsewhere there is no way that works in a strict C11 file */
+
+static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
+{
+    return plim_thread_create_(t, run, arg);
+}
+
+#endif
+
+#ifndef __linux__
+static inline void plim_worker_begins_(const char *name)
+{
+    plim_worker_uncancel_();
+    (void)name; /* macOS has a call, but not for a strict C11 file */
+}
+#endif
+#endif /* PLIM_PLATFORM */
+#endif /* PLIM_WORKERS_ */
+/* <<< workers */
+
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef PLIM_MALLOC
+#define PLIM_MALLOC(size) malloc(size)
+#define PLIM_FREE(memory) free(memory)
+#elif !defined(PLIM_FREE)
+#error "define both PLIM_MALLOC and PLIM_FREE, or neither"
+#endif
+
+/* ---- The word ------------------------------------------------------------------------------- */
+
+/*
+ *   63       36 35      8 7     3    2      1     0
+ *    AVAILABLE   QUEUED   unused  CLOSED WATCHED HELD
+ *
+ * AVAILABLE  28 bits, signed. Permits that nobody has; negative after a resize below what is in
+ *            use. Taken by who is let in, or by the event that lets somebody in.
+ * QUEUED     28 bits. Jobs and callers in the queue. So a refusal needs nothing but a look at the
+ *            word and the limit. Not 0 implies WATCHED.
+ * CLOSED     Nobody is let in from outside. Set once.
+ * WATCHED, HELD   See the gate, above. WATCHED also while a job is in flight: then the lock is
+ *            needed anyway, and a section is one compare-exchange cheaper.
+ *
+ * Why nobody who waits is forgotten: whatever may let somebody in ends in bulkhead_grant_, in the
+ * same section: permits that come back, places in the queue that get free, limits that grow.
+ */
+#define BULKHEAD_CLOSED_ ((uint64_t)1 << 2)
+#define BULKHEAD_QUEUED_ONE_ ((uint64_t)1 << 8)
+#define BULKHEAD_PERMIT_ONE_ ((uint64_t)1 << 36)
+#define BULKHEAD_PERMITS_MAX_ ((1u << 27) - 1)
+#define BULKHEAD_QUEUE_MAX_ ((1u << 28) - 1)
+
+static inline int64_t bulkhead_available_(uint64_t word)
+{
+    return (int64_t)word >> 36; /* arithmetic on every compiler we support */
+}
+
+static inline uint64_t bulkhead_queued_(uint64_t word)
+{
+    return word >> 8 & BULKHEAD_QUEUE_MAX_;
+}
+
+/* ---- The objects ---------------------------------------------------------------------------- */
+
+/* A place in the queue: of a caller of enter, or of a job. */
+typedef struct bulkhead_entry_ {
+    plim_node_ node;                 /* the first member: a node of the queue is an entry */
+    struct bulkhead_caller_ *caller; /* NULL: it is part of a job */
+} bulkhead_entry_;
+
+/* Where a job is. All changes are made under the lock, but the first and the last. */
+enum {
+    BULKHEAD_NEW_,     /* not submitted yet, or refused */
+    BULKHEAD_ROOM_,    /* its submitter waits for a place in the queue */
+    BULKHEAD_DELAYED_, /* its time has not come; it is armed */
+    BULKHEAD_QUEUED_,  /* in the queue */
+    BULKHEAD_READY_,   /* has its permit, waits for a worker; or is the executor's */
+    BULKHEAD_RUNNING_,
+    BULKHEAD_STUCK_,  /* its run timeout has passed, and it runs on */
+    BULKHEAD_ENDING_, /* done is being called */
+    BULKHEAD_DONE_
+};
+
+/* Public, see above, are the fields without '_'. */
+struct bulkhead_job {
+    int (*run)(bulkhead_job *job);
+    void *arg;
+    void (*done)(bulkhead_job *job);
+    bool detached;
+    uint32_t attempts, attempt;
+    bulkhead_outcome outcome;
+    int result;
+    int64_t delay_ns, start_within_ns, run_timeout_ns;
+    void *resource;
+
+    bulkhead *bulkhead_;    /* where it was submitted last */
+    bulkhead_entry_ entry_; /* in the queue, or whichever list it is in */
+    plim_counter over_;     /* gets a permit when it is done; every waiter passes it on */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) phase_;
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) cancelled_; /* for bulkhead_job_cancelled */
+    uint64_t runner_;                               /* the thread that runs it, or 0 */
+    bulkhead_job *waits_for_; /* the job of the same bulkhead that its body waits for */
+    int64_t since_;           /* when it was let in, or began (BULKHEAD_TIMINGS) */
+    /* The heap of timers: when, its place, and whether it is there. A job needs one timer at a time:
+     * until it is due, until it expires, until its run timeout. */
+    int64_t at_;
+    bulkhead_job *child_, *next_, *prev_;
+    bool armed_;
+    plim_counter returned_; /* after a run timeout: gets a permit when the body has returned */
+};
+
+/* A caller of enter that waits; on its stack. */
+typedef struct bulkhead_caller_ {
+    plim_waiter_ waiter;
+    bulkhead_entry_ entry;
+    bool nudged;   /* BULKHEAD_UNFAIR: was woken, and has not looked yet */
+    bool owed;     /* and found nothing: the next time it gets the permit itself */
+    int64_t since; /* (BULKHEAD_TIMINGS) */
+} bulkhead_caller_;
+enum { BULKHEAD_NUDGED_ = -1 }; /* the answer to its wait: look for yourself */
+
+/* A submitter that waits for a place in the queue; on its stack. */
+typedef struct bulkhead_submitter_ {
+    plim_waiter_ waiter; /* the first member */
+    bulkhead_job *job;
+} bulkhead_submitter_;
+
+typedef struct bulkhead_worker_ {
+    bulkhead *owner;
+    unsigned index;
+    uint64_t id; /* of its thread */
+    void *resource;
+    bulkhead_job *job;                  /* that it runs */
+    bulkhead_job *concluding;           /* whose done it calls */
+    bool stuck;                         /* its job's run timeout has passed */
+    bool unsettled;                     /* it counts in `settling` */
+    struct bulkhead_worker_ *next;      /* of all */
+    struct bulkhead_worker_ *next_free; /* of those without thread, or gone */
+    plim_thread thread;
+    bool joinable; /* `thread` is known, and can be joined */
+    bool retired;  /* the thread was gone before `joinable` could be set */
+} bulkhead_worker_;
+
+/* A thread that is not a worker and has to do with a job, or is about to; on its stack. */
+typedef struct bulkhead_frame_ {
+    plim_node_ node;
+    uint64_t thread;
+} bulkhead_frame_;
+
+/* Whoever gives jobs to the executor; on its stack. A job that the executor runs on the spot, and
+ * whose end lets the next one in, leaves that to the frame below instead of going deeper. */
+typedef struct bulkhead_giver_ {
+    plim_node_ node;
+    bulkhead *owner;
+    uint64_t thread;
+    plim_list_ jobs;
+} bulkhead_giver_;
+
+enum { BULKHEAD_HOLDERS_ = 4 };
+
+struct bulkhead {
+    plim_gate_ gate;
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) permits; /* changed under the lock, as all limits are */
+    /* Threads that have entered, to find those that wait for themselves. Written without a lock:
+     * a mistake makes us blind, never see a deadlock where there is none. */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) holders[BULKHEAD_HOLDERS_];
+    uint32_t flags; /* with BULKHEAD_EVENTS_ */
+    int type;
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) limit;   /* of the queue */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) delayed; /* jobs; each has a place in the queue, too */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) ready;   /* jobs in ready_jobs */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) rejected;
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) entered, left, left_failed; /* (BULKHEAD_STATS) */
+
+    /* Under the lock. */
+    plim_list_ queue;      /* entries, first come first */
+    plim_list_ ready_jobs; /* with a permit, for own workers */
+    plim_list_ later;      /* jobs that wait for their time */
+    plim_list_ running;    /* jobs that an executor runs */
+    plim_list_ busy;       /* frames of threads that still have to do with a job */
+    plim_list_ room;       /* submitters, while the queue is full */
+    plim_list_ quiet;      /* who waits for nothing to be left */
+    plim_list_ ends;       /* who waits for the end, after close */
+    plim_list_ givers;
+    uint64_t jobs;     /* accepted, and not ended */
+    uint64_t settling; /* workers that still have to do with a job that has ended */
+    uint64_t nested;   /* permits of threads that wait for this very bulkhead */
+    bool closing, aborting;
+    bool quit; /* workers and supervisor are to go */
+
+    plim_list_ parked;  /* idle workers, the warmest first */
+    plim_list_ failing; /* workers whose start has failed, until they try again */
+    uint32_t threads;   /* own workers */
+    uint32_t searching; /* of these, awake without a job, or being woken */
+    uint32_t starting;  /* created, or about to be, and not yet searching */
+    uint32_t hiring;    /* calls that are creating one */
+    uint32_t stuck;
+    uint32_t indices; /* given to workers so far */
+    bulkhead_worker_ *workers, *vacant, *gone;
+
+    bulkhead_job *timers;                           /* the heap's root: the next */
+    plim_list_ watch;                               /* the supervisor, asleep, */
+    int64_t watch_until;                            /* until then */
+    plim_counter making;                            /* one permit: to create the supervisor */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) supervised; /* it exists; set under `making` */
+    bool supervisor_gone;
+    uint64_t supervisor_id;
+    plim_thread supervisor;
+    uint64_t dice; /* for the jitter */
+
+    uint64_t accepted, retried, late, ended[BULKHEAD_ABORTED + 1];
+    uint64_t peak_in_use, peak_queued;
+    bulkhead_histogram *histograms; /* wait, run; NULL without BULKHEAD_TIMINGS */
+
+    /* As init found them. */
+    int64_t timeout_ns, retry_delay_ns, retry_delay_max_ns, run_timeout_ns;
+    uint32_t attempts;
+    plim_executor executor;
+    int (*worker_start)(void *user, unsigned index, void **resource);
+    void (*worker_stop)(void *user, unsigned index, void *resource);
+    bool (*retryable)(void *user, int result, uint32_t attempt);
+    void (*on_event)(void *user, const bulkhead_event *event);
+    void *user;
+    char name[16];
+};
+
+enum { BULKHEAD_EVENTS_ = 1 << 16 }; /* in flags: on_event is set */
+
+#define BULKHEAD_JOB_OF_(entry) \
+    ((bulkhead_job *)(void *)((char *)(entry)-offsetof(bulkhead_job, entry_)))
+
+/* Tells on_event. */
+PLIM_SLOW_ void bulkhead_tell_(bulkhead *b, bulkhead_event_type type, const bulkhead_job *job,
+                               void *arg, bulkhead_outcome outcome, int result, uint32_t attempt)
+{
+    if ((b->flags & BULKHEAD_EVENTS_) != 0) {
+        bulkhead_event event = {type, job, arg, outcome, result, attempt};
+        b->on_event(b->user, &event);
+    }
+}
+
+/* Of a job that nobody else ends now. */
+static inline void bulkhead_tell_of_(bulkhead *b, bulkhead_event_type type, const bulkhead_job *job)
+{
+    if ((b->flags & BULKHEAD_EVENTS_) != 0) {
+        bulkhead_tell_(b, type, job, job->arg, job->outcome, job->result, job->attempt);
+    }
+}
+
+/* ---- Histograms ----------------------------------------------------------------------------- */
+
+static inline unsigned bulkhead_bucket_(uint64_t ns)
+{
+    unsigned power = 0;
+    if (ns < 4) {
+        return (unsigned)ns;
+    }
+    for (uint64_t rest = ns >> 3; rest != 0; rest >>= 1) {
+        power++;
+    }
+    return 4 + power * 4 + (unsigned)(ns >> power & 3);
+}
+
+/* The longest time that falls into the bucket. */
+static inline int64_t bulkhead_bucket_end_(unsigned bucket)
+{
+    if (bucket < 4) {
+        return bucket;
+    }
+    unsigned power = (bucket - 4) / 4;
+    uint64_t next = (uint64_t)(5 + bucket % 4) << power;
+    return next > INT64_MAX ? INT64_MAX : (int64_t)next - 1;
+}
+
+static inline void bulkhead_record_(bulkhead_histogram *h, int64_t ns)
+{
+    ns = ns < 0 ? 0 : ns;
+    h->count++;
+    h->sum_ns = ns > INT64_MAX - h->sum_ns ? INT64_MAX : h->sum_ns + ns;
+    h->max_ns = ns > h->max_ns ? ns : h->max_ns;
+    h->buckets[bulkhead_bucket_((uint64_t)ns)]++;
+}
+
+static inline int64_t bulkhead_histogram_quantile(const bulkhead_histogram *h, double q)
+{
+    uint64_t seen = 0;
+    for (unsigned i = 0; i < BULKHEAD_BUCKETS; i++) {
+        seen += h->buckets[i];
+        if (seen != 0 && (double)seen >= q * (double)h->count) {
+            int64_t end = bulkhead_bucket_end_(i);
+            return end < h->max_ns ? end : h->max_ns;
+        }
+    }
+    return h->max_ns;
+}
+
+/* ---- Text ----------------------------------------------------------------------------------- */
+
+/* Counts all characters, and keeps those that fit, with a 0 behind them. */
+typedef struct bulkhead_text_ {
+    char *out;
+    size_t capacity, length;
+} bulkhead_text_;
+
+static inline void bulkhead_put_char_(bulkhead_text_ *text, char c)
+{
+    if (text->length + 1 < text->capacity) {
+        text->out[text->length] = c;
+        text->out[text->length + 1] = 0;
+    }
+    text->length++;
+}
+
+static inline void bulkhead_put_(bulkhead_text_ *text, const char *string)
+{
+    for (; *string != 0; string++) {
+        bulkhead_put_char_(text, *string);
+    }
+}
+
+/* The number in decimal, somewhere in those digits. */
+static inline const char *bulkhead_digits_(char digits[24], uint64_t number)
+{
+    char *at = digits + 23;
+    *at = 0;
+    do {
+        *--at = (char)('0' + number % 10);
+        number /= 10;
+    } while (number != 0);
+    return at;
+}
+
+static inline void bulkhead_put_number_(bulkhead_text_ *text, uint64_t number)
+{
+    char digits[24];
+    bulkhead_put_(text, bulkhead_digits_(digits, number));
+}
+
+static inline void bulkhead_put_seconds_(bulkhead_text_ *text, int64_t ns)
+{
+    bulkhead_put_number_(text, (uint64_t)ns / 1000000000);
+    bulkhead_put_(text, ".");
+    for (uint64_t digit = 100000000; digit != 0; digit /= 10) {
+        bulkhead_put_char_(text, (char)('0' + (uint64_t)ns / digit % 10));
+    }
+}
+
+/* ---- Timers --------------------------------------------------------------------------------- */
+
+/* A pairing heap: the job with the earliest time on top, its child_ the first of a list of heaps by
+ * next_; prev_ is the one before in that list, or the parent. All in the jobs: arming never fails. */
+
+static inline bulkhead_job *bulkhead_meld_(bulkhead_job *a, bulkhead_job *b)
+{
+    if (a == NULL || b == NULL) {
+        return a == NULL ? b : a;
+    }
+    if (b->at_ < a->at_) {
+        bulkhead_job *swap = a;
+        a = b;
+        b = swap;
+    }
+    b->next_ = a->child_;
+    b->prev_ = a;
+    if (b->next_ != NULL) {
+        b->next_->prev_ = b;
+    }
+    a->child_ = b;
+    return a;
+}
+
+/* Makes one heap of a list of them: by pairs, then the pairs from the last to the first. */
+PLIM_SLOW_ bulkhead_job *bulkhead_meld_list_(bulkhead_job *list)
+{
+    bulkhead_job *pairs = NULL, *all = NULL;
+    while (list != NULL) {
+        bulkhead_job *first = list, *second = list->next_;
+        list = second == NULL ? NULL : second->next_;
+        first->next_ = first->prev_ = NULL;
+        if (second != NULL) {
+            second->next_ = second->prev_ = NULL;
+        }
+        first = bulkhead_meld_(first, second);
+        first->next_ = pairs;
+        pairs = first;
+    }
+    while (pairs != NULL) {
+        bulkhead_job *next = pairs->next_;
+        pairs->next_ = NULL;
+        all = bulkhead_meld_(all, pairs);
+        pairs = next;
+    }
+    return all;
+}
+
+PLIM_SLOW_ void bulkhead_disarm_slow_(bulkhead *b, bulkhead_job *job)
+{
+    bulkhead_job *rest = bulkhead_meld_list_(job->child_);
+    if (b->timers == job) {
+        b->timers = rest;
+    } else {
+        *(job->prev_->child_ == job ? &job->prev_->child_ : &job->prev_->next_) = job->next_;
+        if (job->next_ != NULL) {
+            job->next_->prev_ = job->prev_;
+        }
+        b->timers = bulkhead_meld_(b->timers, rest);
+    }
+    job->armed_ = false;
+}
+
+static inline void bulkhead_disarm_(bulkhead *b, bulkhead_job *job)
+{
+    if (job->armed_) {
+        bulkhead_disarm_slow_(b, job);
+    }
+}
+
+/* ---- Critical sections ---------------------------------------------------------------------- */
+
+/* One at a time, under the lock; and what is left to do when it is over. */
+typedef struct bulkhead_section_ {
+    uint64_t word;
+    plim_list_ woken;                 /* waiters whose wait has ended */
+    plim_list_ granted;               /* jobs to be given to the executor */
+    bulkhead_job *ended, *last_ended; /* jobs to be concluded, by next_ */
+    uint32_t hires;                   /* workers to be created */
+    bulkhead_frame_ frame;            /* until granted and ended are seen to */
+} bulkhead_section_;
+
+static inline bulkhead_section_ bulkhead_lock_(bulkhead *b)
+{
+    bulkhead_section_ s;
+    s.woken.first = s.woken.last = NULL;
+    s.granted.first = s.granted.last = NULL;
+    s.ended = NULL;
+    s.hires = 0;
+    s.word = plim_gate_lock_(&b->gate);
+    return s;
+}
+
+/* Nothing runs, waits or is about to: what wait_idle waits for. */
+static inline bool bulkhead_is_quiet_(const bulkhead *b, const bulkhead_section_ *s)
+{
+    return bulkhead_available_(s->word) == (int64_t)plim_load_relaxed_(&b->permits) &&
+           bulkhead_queued_(s->word) == 0 && b->jobs == 0 && b->settling == 0 &&
+           b->busy.first == NULL && b->room.first == NULL;
+}
+
+static inline bool bulkhead_is_over_(const bulkhead *b)
+{
+    return b->threads == 0 && b->hiring == 0 &&
+           (plim_load_relaxed_(&b->supervised) == 0 || b->supervisor_gone);
+}
+
+/* Somebody waits for an end. When nothing is left and the bulkhead is closed, the threads are sent
+ * home; when they are gone, it is over. */
+PLIM_SLOW_ void bulkhead_check_end_(bulkhead *b, bulkhead_section_ *s)
+{
+    if (!bulkhead_is_quiet_(b, s)) {
+        return;
+    }
+    plim_end_waits_(&s->woken, &b->quiet, 0);
+    if (b->closing && !b->quit) {
+        b->quit = true;
+        b->searching += plim_end_waits_(&s->woken, &b->parked, 0);
+        plim_end_waits_(&s->woken, &b->failing, 0);
+        plim_end_waits_(&s->woken, &b->watch, 0);
+    }
+    if (b->quit && bulkhead_is_over_(b)) {
+        plim_end_waits_(&s->woken, &b->ends, 0);
+    }
+}
+
+/* Ends the section. What it has left to do is done by bulkhead_after_, which must follow. */
+static inline void bulkhead_unlock_(bulkhead *b, bulkhead_section_ *s)
+{
+    if (s->granted.first != NULL || s->ended != NULL) {
+        s->frame.thread = plim_thread_id_();
+        plim_append_(&b->busy, &s->frame.node);
+    }
+    if (b->closing || b->quiet.first != NULL) {
+        bulkhead_check_end_(b, s);
+    }
+    uint64_t queued = bulkhead_queued_(s->word);
+    uint64_t in_use = plim_load_relaxed_(&b->permits) - (uint64_t)bulkhead_available_(s->word);
+    b->peak_in_use = in_use > b->peak_in_use ? in_use : b->peak_in_use;
+    b->peak_queued = queued > b->peak_queued ? queued : b->peak_queued;
+    bool watched = b->jobs != 0 || queued != 0 || b->quiet.first != NULL || b->closing;
+    plim_gate_unlock_(&b->gate, s->word, watched, &s->woken);
+}
+
+/* Sets the timer of a job, and wakes the supervisor if it would sleep for too long. */
+PLIM_SLOW_ void bulkhead_arm_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int64_t at)
+{
+    job->at_ = at;
+    job->child_ = job->next_ = job->prev_ = NULL;
+    job->armed_ = true;
+    b->timers = bulkhead_meld_(b->timers, job);
+    if (at < b->watch_until) {
+        plim_end_waits_(&s->woken, &b->watch, 0);
+    }
+}
+
+/* ---- Letting in ----------------------------------------------------------------------------- */
+
+/*
+ * Own workers. Jobs that have a permit stand in ready_jobs, and to each belongs a worker that is
+ * about to take it:
+ *
+ *   B1   ready <= searching + starting, or every worker there may be has a job
+ *
+ * Whoever makes a job ready wakes a parked worker if not enough are searching, and if none is
+ * parked, has one created. A searching worker takes a job (both go down by 1) or parks, but only if
+ * there is none. A worker that has ended a job takes the next without having searched. So in a
+ * busy stretch nobody sleeps or is woken. A starting one may take long, or fail: so it is not
+ * relied upon as long as another is parked.
+ */
+static inline bool bulkhead_may_hire_(const bulkhead *b)
+{
+    uint64_t permits = plim_load_relaxed_(&b->permits);
+    return b->threads - b->stuck < (permits == 0 ? 1 : permits) && !b->quit;
+}
+
+/* One more worker: is created when the section is over. */
+static inline void bulkhead_plan_hire_(bulkhead *b, bulkhead_section_ *s)
+{
+    b->threads++;
+    b->starting++;
+    b->hiring++; /* from here on close waits for us */
+    s->hires++;
+}
+
+/* Sees to it that B1 holds. */
+static inline void bulkhead_staff_(bulkhead *b, bulkhead_section_ *s)
+{
+    uint64_t ready = plim_load_relaxed_(&b->ready);
+    while (ready > b->searching && b->parked.first != NULL) {
+        b->searching +=
+            plim_end_wait_(&s->woken, &b->parked, (plim_waiter_ *)(void *)b->parked.first, 0);
+    }
+    while (ready > b->searching + b->starting && bulkhead_may_hire_(b)) {
+        bulkhead_plan_hire_(b, s);
+    }
+}
+
+/* The job has its permit. */
+static inline void bulkhead_make_ready_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
+{
+    plim_store_relaxed_(&job->phase_, BULKHEAD_READY_);
+    if (b->executor.execute != NULL) {
+        plim_append_(&s->granted, &job->entry_.node);
+        return;
+    }
+    uint64_t ready = plim_load_relaxed_(&b->ready) + 1;
+    plim_append_(&b->ready_jobs, &job->entry_.node);
+    plim_store_relaxed_(&b->ready, ready);
+    if (ready > b->searching) {
+        bulkhead_staff_(b, s);
+    }
+}
+
+static inline void bulkhead_enqueue_(bulkhead *b, bulkhead_section_ *s, bulkhead_entry_ *entry)
+{
+    plim_append_(&b->queue, &entry->node);
+    s->word += BULKHEAD_QUEUED_ONE_;
+}
+
+static inline void bulkhead_dequeue_(bulkhead *b, bulkhead_section_ *s, bulkhead_entry_ *entry)
+{
+    plim_unlink_(&b->queue, &entry->node);
+    s->word -= BULKHEAD_QUEUED_ONE_;
+}
+
+/* Gives a permit to a job that is in no list: it runs, or waits at the end of the queue. */
+static inline void bulkhead_let_in_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
+{
+    if (bulkhead_available_(s->word) > 0 && b->queue.first == NULL) {
+        s->word -= BULKHEAD_PERMIT_ONE_;
+        bulkhead_make_ready_(b, s, job);
+    } else {
+        plim_store_relaxed_(&job->phase_, BULKHEAD_QUEUED_);
+        bulkhead_enqueue_(b, s, &job->entry_);
+    }
+}
+
+/* May one more wait? Jobs with a delay have their places already. */
+static inline bool bulkhead_has_room_(const bulkhead *b, uint64_t word)
+{
+    return bulkhead_queued_(word) + plim_load_relaxed_(&b->delayed) < plim_load_relaxed_(&b->limit);
+}
+
+/* Is there a permit or a place for the job? */
+static inline bool bulkhead_admits_(const bulkhead *b, const bulkhead_section_ *s,
+                                    const bulkhead_job *job)
+{
+    return bulkhead_has_room_(b, s->word) ||
+           (job->delay_ns <= 0 && b->queue.first == NULL && bulkhead_available_(s->word) > 0);
+}
+
+/* Accepts a job that bulkhead_admits_. */
+static inline void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job);
+
+/* Lets in whoever may. Called in every section that may have changed who does. */
+PLIM_SLOW_ void bulkhead_grant_slow_(bulkhead *b, bulkhead_section_ *s)
+{
+    int64_t left = bulkhead_available_(s->word);
+    for (plim_node_ *next, *at = b->queue.first; at != NULL && left > 0; at = next) {
+        bulkhead_entry_ *entry = (bulkhead_entry_ *)(void *)at;
+        bulkhead_caller_ *caller = entry->caller;
+        next = at->next;
+        if (caller == NULL) {
+            bulkhead_dequeue_(b, s, entry);
+            s->word -= BULKHEAD_PERMIT_ONE_;
+            bulkhead_make_ready_(b, s, BULKHEAD_JOB_OF_(entry));
+        } else if (!caller->nudged) { /* else it is awake, and a permit stays free for it */
+            if (!plim_decide_(&caller->waiter, PLIM_ENDED_)) {
+                continue; /* it is leaving by itself */
+            }
+            if ((b->flags & BULKHEAD_UNFAIR) != 0 && !caller->owed) {
+                caller->nudged = true;
+                caller->waiter.answer = BULKHEAD_NUDGED_;
+            } else {
+                bulkhead_dequeue_(b, s, entry);
+                s->word -= BULKHEAD_PERMIT_ONE_;
+            }
+            plim_append_(&s->woken, &caller->waiter.node);
+        }
+        left--;
+    }
+    for (plim_node_ *next, *at = b->room.first; at != NULL; at = next) {
+        bulkhead_submitter_ *submitter = (bulkhead_submitter_ *)(void *)at;
+        next = at->next;
+        bulkhead_job *job = submitter->job; /* before the wait ends: then the frame may go */
+        if (!bulkhead_admits_(b, s, job)) {
+            break;
+        }
+        if (plim_end_wait_(&s->woken, &b->room, &submitter->waiter, 0)) {
+            bulkhead_accept_(b, s, job);
+        }
+    }
+}
+
+static inline void bulkhead_grant_(bulkhead *b, bulkhead_section_ *s)
+{
+    if (b->queue.first != NULL || b->room.first != NULL) {
+        bulkhead_grant_slow_(b, s);
+    }
+}
+
+/* Not before that time. */
+PLIM_SLOW_ void bulkhead_delay_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int64_t at)
+{
+    plim_store_relaxed_(&job->phase_, BULKHEAD_DELAYED_);
+    plim_store_relaxed_(&b->delayed, plim_load_relaxed_(&b->delayed) + 1);
+    plim_append_(&b->later, &job->entry_.node);
+    bulkhead_arm_(b, s, job, at);
+}
+
+static inline void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
+{
+    b->accepted++;
+    b->jobs++;
+    if (job->delay_ns > 0) {
+        bulkhead_delay_(b, s, job, plim_deadline_(plim_now_(), job->delay_ns));
+        return;
+    }
+    if (job->start_within_ns > 0) {
+        bulkhead_arm_(b, s, job, plim_deadline_(plim_now_(), job->start_within_ns));
+    }
+    bulkhead_let_in_(b, s, job);
+}
+
+/* ---- Running and ending --------------------------------------------------------------------- */
+
+static inline int64_t bulkhead_run_limit_(const bulkhead *b, const bulkhead_job *job)
+{
+    int64_t limit = job->run_timeout_ns == 0 ? b->run_timeout_ns : job->run_timeout_ns;
+    return limit > 0 ? limit : 0;
+}
+
+/* The calling thread begins an attempt. */
+static inline void bulkhead_begin_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                   uint64_t thread)
+{
+    int64_t limit = bulkhead_run_limit_(b, job);
+    plim_store_relaxed_(&job->phase_, BULKHEAD_RUNNING_);
+    job->attempt++;
+    job->runner_ = thread;
+    bulkhead_disarm_(b, job);
+    if (limit > 0 || b->histograms != NULL) {
+        int64_t now = plim_now_();
+        if (b->histograms != NULL) {
+            bulkhead_record_(&b->histograms[0], now - job->since_);
+            job->since_ = now;
+        }
+        if (limit > 0) {
+            bulkhead_arm_(b, s, job, plim_deadline_(now, limit));
+        }
+    }
+}
+
+/* The job is over. What is left is to conclude it, without the lock. */
+static inline void bulkhead_end_(bulkhead *b, bulkhead_job *job, bulkhead_outcome outcome,
+                                 int result)
+{
+    bulkhead_disarm_(b, job);
+    job->outcome = outcome;
+    job->result = result;
+    job->runner_ = 0;
+    b->ended[outcome]++;
+    b->jobs--;
+    plim_store_relaxed_(&job->phase_, BULKHEAD_ENDING_);
+}
+
+/* It is in no heap, so next_ is free. */
+static inline void bulkhead_add_ended_(bulkhead_section_ *s, bulkhead_job *job)
+{
+    job->next_ = NULL;
+    *(s->ended != NULL ? &s->last_ended->next_ : &s->ended) = job;
+    s->last_ended = job;
+}
+
+/* The same for one that somebody else than its runner ends: it is concluded after the section. */
+static inline void bulkhead_end_early_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                       bulkhead_outcome outcome)
+{
+    bulkhead_end_(b, job, outcome, 0);
+    bulkhead_add_ended_(s, job);
+}
+
+/* Takes a job that has not begun out of wherever it waits; false if it does not wait, or is the
+ * executor's. */
+PLIM_SLOW_ bool bulkhead_withdraw_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
+{
+    switch (plim_load_relaxed_(&job->phase_)) {
+    case BULKHEAD_DELAYED_:
+        plim_unlink_(&b->later, &job->entry_.node);
+        plim_store_relaxed_(&b->delayed, plim_load_relaxed_(&b->delayed) - 1);
+        return true;
+    case BULKHEAD_QUEUED_:
+        bulkhead_dequeue_(b, s, &job->entry_);
+        return true;
+    case BULKHEAD_READY_:
+        if (b->executor.execute != NULL) {
+            return false;
+        }
+        plim_unlink_(&b->ready_jobs, &job->entry_.node);
+        plim_store_relaxed_(&b->ready, plim_load_relaxed_(&b->ready) - 1);
+        s->word += BULKHEAD_PERMIT_ONE_;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The rest of a job's end, under no lock: tells everybody. The last touch of it is the call of done
+ * if it is detached, else the permit for those who wait. */
+static inline void bulkhead_conclude_(bulkhead *b, bulkhead_job *job)
+{
+    bulkhead_tell_of_(b, BULKHEAD_EVENT_FINISHED, job);
+    if (job->detached) {
+        plim_store_relaxed_(&job->phase_, BULKHEAD_DONE_);
+        if (job->done != NULL) {
+            job->done(job);
+        }
+        return;
+    }
+    if (job->done != NULL) {
+        job->done(job);
+    }
+    plim_store_relaxed_(&job->phase_, BULKHEAD_DONE_);
+    plim_release_(&job->over_, 1);
+}
+
+/* The run timeout has passed. The body goes on, with its permit, and uses the job's memory: so who
+ * waits is released, but the job is not done before it returns. */
+PLIM_SLOW_ void bulkhead_conclude_stuck_(bulkhead *b, bulkhead_job *job)
+{
+    bulkhead_tell_(b, BULKHEAD_EVENT_TIMED_OUT, job, job->arg, job->outcome, 0, job->attempt);
+    if (!job->detached) {
+        if (job->done != NULL) {
+            job->done(job);
+        }
+        plim_release_(&job->over_, 1);
+    }
+}
+
+/* May a failed attempt be followed by another? Asks the program, so not under the lock. */
+static inline bool bulkhead_may_retry_(const bulkhead *b, const bulkhead_job *job, int result)
+{
+    uint32_t attempts = job->attempts != 0 ? job->attempts : b->attempts;
+    return result != 0 && job->attempt < attempts &&
+           (b->retryable == NULL || b->retryable(b->user, result, job->attempt));
+}
+
+/* How long a job waits for its next attempt: exponential, bounded, and never the same for all. */
+PLIM_SLOW_ int64_t bulkhead_back_off_(bulkhead *b, uint32_t attempt)
+{
+    int64_t most = b->retry_delay_max_ns, delay = b->retry_delay_ns;
+    for (uint32_t i = 1; i < attempt && delay < most; i++) {
+        delay = delay > most / 2 ? most : delay * 2;
+    }
+    delay = delay < most ? delay : most;
+    b->dice = b->dice * 6364136223846793005u + 1442695040888963407u;
+    int64_t jitter = (int64_t)((b->dice >> 33) % ((uint64_t)delay / 4 + 1));
+    return delay > INT64_MAX - jitter ? INT64_MAX : delay + jitter;
+}
+
+enum { BULKHEAD_OVER_, BULKHEAD_AGAIN_, BULKHEAD_LATE_ }; /* what an attempt's end is for the job */
+
+/* An attempt has ended: the permit is free, and all that follows from it. `again` is the answer of
+ * bulkhead_may_retry_. */
+static inline int bulkhead_attempt_ends_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                         int result, bool again)
+{
+    int what = BULKHEAD_OVER_;
+    if (b->histograms != NULL) {
+        bulkhead_record_(&b->histograms[1], plim_now_() - job->since_);
+    }
+    s->word += BULKHEAD_PERMIT_ONE_;
+    if (plim_load_relaxed_(&job->phase_) == BULKHEAD_STUCK_) {
+        b->late++;
+        b->stuck--;
+        plim_store_relaxed_(&job->phase_, BULKHEAD_DONE_);
+        what = BULKHEAD_LATE_;
+    } else if (again && !b->aborting && plim_load_relaxed_(&job->cancelled_) == 0) {
+        int64_t delay = bulkhead_back_off_(b, job->attempt);
+        bulkhead_disarm_(b, job);
+        b->retried++;
+        job->result = result;
+        job->runner_ = 0;
+        if (b->histograms != NULL || delay > 0) {
+            job->since_ = plim_now_();
+        }
+        if (delay > 0) {
+            bulkhead_delay_(b, s, job, plim_deadline_(job->since_, delay));
+        } else {
+            plim_store_relaxed_(&job->phase_, BULKHEAD_QUEUED_);
+            bulkhead_enqueue_(b, s, &job->entry_);
+        }
+        what = BULKHEAD_AGAIN_;
+    } else {
+        bulkhead_end_(b, job, result == 0 ? BULKHEAD_SUCCEEDED : BULKHEAD_FAILED, result);
+    }
+    bulkhead_grant_(b, s);
+    return what;
+}
+
+/* After the section in which bulkhead_attempt_ends_ said so. */
+static inline void bulkhead_attempt_ended_(bulkhead *b, bulkhead_job *job, int what)
+{
+    if (PLIM_LIKELY_(what == BULKHEAD_OVER_)) {
+        bulkhead_conclude_(b, job);
+    } else if (what == BULKHEAD_LATE_) {
+        if (job->detached) {
+            if (job->done != NULL) {
+                job->done(job);
+            }
+        } else {
+            plim_release_(&job->returned_, 1);
+        }
+    }
+}
+
+/* ---- After a section ------------------------------------------------------------------------ */
+
+PLIM_SLOW_ void bulkhead_execute_(void *arg);
+PLIM_SLOW_ int bulkhead_hire_(bulkhead *b);
+PLIM_SLOW_ int bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s);
+
+/* Does what the section has left to do. Returns why a worker could not be created, or 0. */
+static inline int bulkhead_after_(bulkhead *b, bulkhead_section_ *s)
+{
+    if (PLIM_LIKELY_(s->hires == 0 && s->granted.first == NULL && s->ended == NULL)) {
+        return 0;
+    }
+    return bulkhead_after_slow_(b, s);
+}
+
+/* Ends a section in which a frame was left; it may be the last that somebody waits for. */
+PLIM_SLOW_ void bulkhead_unbusy_(bulkhead *b, bulkhead_frame_ *frame)
+{
+    bulkhead_section_ s = bulkhead_lock_(b);
+    plim_unlink_(&b->busy, &frame->node);
+    bulkhead_unlock_(b, &s);
+}
+
+/* Gives out what the frame has, and what is added meanwhile. */
+PLIM_SLOW_ void bulkhead_give_(void *arg)
+{
+    bulkhead_giver_ *self = (bulkhead_giver_ *)arg;
+    bulkhead *b = self->owner;
+    for (;;) {
+        bulkhead_section_ s = bulkhead_lock_(b);
+        plim_node_ *node = self->jobs.first;
+        plim_unlink_(node == NULL ? &b->givers : &self->jobs, node == NULL ? &self->node : node);
+        bulkhead_unlock_(b, &s);
+        if (node == NULL) {
+            return;
+        }
+        bulkhead_job *job = BULKHEAD_JOB_OF_(node);
+        if (b->executor.execute(b->executor.ctx, bulkhead_execute_, job) != 0) {
+            s = bulkhead_lock_(b);
+            s.word += BULKHEAD_PERMIT_ONE_;
+            bulkhead_end_early_(b, &s, job, BULKHEAD_ABORTED);
+            bulkhead_grant_(b, &s);
+            bulkhead_unlock_(b, &s);
+            bulkhead_after_(b, &s);
+        }
+    }
+}
+
+PLIM_SLOW_ void bulkhead_give_out_(bulkhead *b, plim_list_ *jobs)
+{
+    bulkhead_giver_ self = {{NULL, NULL}, b, plim_thread_id_(), *jobs};
+    bulkhead_giver_ *giver = NULL;
+    bulkhead_section_ s = bulkhead_lock_(b);
+    for (plim_node_ *at = b->givers.first; at != NULL && giver == NULL; at = at->next) {
+        giver = (bulkhead_giver_ *)(void *)at;
+        giver = giver->thread == self.thread ? giver : NULL;
+    }
+    for (plim_node_ *next, *at = jobs->first; giver != NULL && at != NULL; at = next) {
+        next = at->next;
+        plim_append_(&giver->jobs, at);
+    }
+    if (giver == NULL) {
+        plim_append_(&b->givers, &self.node);
+    }
+    bulkhead_unlock_(b, &s);
+    if (giver == NULL) {
+        PLIM_ON_THREAD_EXIT_(bulkhead_give_, &self)
+        bulkhead_give_(&self);
+        PLIM_ON_THREAD_EXIT_END_
+    }
+}
+
+PLIM_SLOW_ int bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s)
+{
+    int error = 0;
+    bool framed = s->granted.first != NULL || s->ended != NULL;
+    for (; s->hires > 0; s->hires--) {
+        int failed = bulkhead_hire_(b);
+        error = error != 0 ? error : failed;
+    }
+    for (bulkhead_job *next, *job = s->ended; job != NULL; job = next) {
+        next = job->next_; /* then its memory may go */
+        if (job->outcome == BULKHEAD_TIMED_OUT) {
+            bulkhead_conclude_stuck_(b, job);
+        } else {
+            bulkhead_conclude_(b, job);
+        }
+    }
+    if (s->granted.first != NULL) {
+        bulkhead_give_out_(b, &s->granted);
+    }
+    if (framed) {
+        bulkhead_unbusy_(b, &s->frame);
+    }
+    return error;
+}
+
+/* ---- Jobs on an executor -------------------------------------------------------------------- */
+
+/* The body has returned, or ended its thread. */
+PLIM_SLOW_ void bulkhead_executed_(bulkhead_job *job, bulkhead_frame_ *frame, int result)
+{
+    bulkhead *b = job->bulkhead_;
+    void *arg = job->arg;
+    uint32_t attempt = job->attempt;
+    bool again = bulkhead_may_retry_(b, job, result);
+    bulkhead_section_ s = bulkhead_lock_(b);
+    plim_unlink_(&b->running, &job->entry_.node);
+    int what = bulkhead_attempt_ends_(b, &s, job, result, again);
+    bulkhead_unlock_(b, &s);
+    bulkhead_attempt_ended_(b, job, what);
+    if (what == BULKHEAD_AGAIN_) {
+        bulkhead_tell_(b, BULKHEAD_EVENT_RETRIED, job, arg, BULKHEAD_PENDING, result, attempt);
+    }
+    bulkhead_after_(b, &s);
+    bulkhead_unbusy_(b, frame);
+}
+
+/* One run by an executor; on its stack. */
+typedef struct bulkhead_run_ {
+    bulkhead_job *job;
+    bulkhead_frame_ frame;
+} bulkhead_run_;
+
+PLIM_SLOW_ void bulkhead_executor_thread_ended_(void *arg)
+{
+    bulkhead_run_ *run = (bulkhead_run_ *)arg;
+    bulkhead_executed_(run->job, &run->frame, ECANCELED);
+}
+
+/* What an executor is given to run. The job may have been cancelled, or its time be over. */
+PLIM_SLOW_ void bulkhead_execute_(void *arg)
+{
+    bulkhead_run_ run;
+    bulkhead_job *job = (bulkhead_job *)arg;
+    bulkhead *b = job->bulkhead_;
+    int result;
+    run.job = job;
+    run.frame.thread = plim_thread_id_();
+    bulkhead_section_ s = bulkhead_lock_(b);
+    bulkhead_outcome outcome =
+        plim_load_relaxed_(&job->cancelled_) != 0 ? BULKHEAD_CANCELLED
+        : b->aborting                             ? BULKHEAD_ABORTED
+        : job->start_within_ns > 0 && job->attempt == 0 && plim_now_() >= job->at_
+            ? BULKHEAD_EXPIRED
+            : BULKHEAD_PENDING;
+    if (outcome != BULKHEAD_PENDING) {
+        s.word += BULKHEAD_PERMIT_ONE_;
+        bulkhead_end_early_(b, &s, job, outcome);
+        bulkhead_grant_(b, &s);
+        bulkhead_unlock_(b, &s);
+        bulkhead_after_(b, &s);
+        return;
+    }
+    bulkhead_begin_(b, &s, job, run.frame.thread);
+    plim_append_(&b->running, &job->entry_.node);
+    plim_append_(&b->busy, &run.frame.node);
+    bulkhead_unlock_(b, &s);
+    bulkhead_tell_of_(b, BULKHEAD_EVENT_STARTED, job);
+    PLIM_ON_THREAD_EXIT_(bulkhead_executor_thread_ended_, &run)
+    result = job->run(job);
+    PLIM_ON_THREAD_EXIT_END_
+    bulkhead_executed_(job, &run.frame, result);
+}
+
+/* ---- Workers -------------------------------------------------------------------------------- */
+
+/* Takes the first job that is ready. */
+static inline bulkhead_job *bulkhead_pick_(bulkhead *b, bulkhead_section_ *s,
+                                           bulkhead_worker_ *self)
+{
+    plim_node_ *node = b->ready_jobs.first;
+    if (node == NULL) {
+        return NULL;
+    }
+    bulkhead_job *job = BULKHEAD_JOB_OF_(node);
+    plim_unlink_(&b->ready_jobs, node);
+    plim_store_relaxed_(&b->ready, plim_load_relaxed_(&b->ready) - 1);
+    job->resource = self->resource;
+    self->job = job;
+    bulkhead_begin_(b, s, job, self->id);
+    return job;
+}
+
+/* The worker has to do with a job that has ended, or itself ends; until bulkhead_settle_. */
+static inline void bulkhead_unsettle_(bulkhead *b, bulkhead_worker_ *self)
+{
+    b->settling += !self->unsettled;
+    self->unsettled = true;
+}
+
+static inline void bulkhead_settle_(bulkhead *b, bulkhead_worker_ *self)
+{
+    b->settling -= self->unsettled;
+    self->unsettled = false;
+}
+
+/* Looks for a job without the lock, before going to sleep: the first looks are close together, then
+ * the CPU is offered to others in between. Not if many do so already. */
+static inline void bulkhead_look_(bulkhead *b, bool on)
+{
+    for (int i = 0; on && i < PLIM_SPIN && plim_load_relaxed_(&b->ready) == 0; i++) {
+        on = plim_look_on_(i, PLIM_SPIN / 5);
+    }
+}
+
+enum { BULKHEAD_SEARCHERS_ = 16 }; /* one more worker without a job sleeps at once */
+
+/* Finds a job, asleep if need be. The worker counts as searching; NULL: it is to end. */
+PLIM_SLOW_ bulkhead_job *bulkhead_search_(bulkhead_worker_ *self, bool look)
+{
+    bulkhead *b = self->owner;
+    for (;;) {
+        plim_waiter_ idle;
+        bulkhead_look_(b, look);
+        plim_waiter_init_(&idle);
+        bulkhead_section_ s = bulkhead_lock_(b);
+        bulkhead_settle_(b, self);
+        bulkhead_job *job = bulkhead_pick_(b, &s, self);
+        uint64_t permits = plim_load_relaxed_(&b->permits);
+        bool ends = b->quit || b->threads - b->stuck > (permits == 0 ? 1 : permits);
+        b->searching--;
+        if (job == NULL && ends) {
+            b->threads--;
+            bulkhead_unsettle_(b, self);
+        } else if (job == NULL) {
+            plim_prepend_(&b->parked, &idle.node);
+        }
+        bulkhead_unlock_(b, &s);
+        if (job != NULL) {
+            bulkhead_tell_of_(b, BULKHEAD_EVENT_STARTED, job);
+        }
+        if (job != NULL || ends) {
+            return job;
+        }
+        plim_sleep_(&idle, PLIM_FOREVER, false);
+        look = true;
+    }
+}
+
+/* An attempt has ended with that result: gets the next job, or NULL if the worker is to end. */
+PLIM_SLOW_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *job, int result)
+{
+    bulkhead *b = self->owner;
+    void *arg = job->arg;
+    uint32_t attempt = job->attempt;
+    const bool again = bulkhead_may_retry_(b, job, result);
+    /* A worker that has to call done first cannot be relied upon for the next job. */
+    bool quick = job->done == NULL && (b->flags & BULKHEAD_EVENTS_) == 0;
+    bulkhead_section_ s = bulkhead_lock_(b);
+    quick = quick && !self->stuck;
+    b->searching += quick;
+    self->job = NULL;
+    self->concluding = job;
+    bulkhead_unsettle_(b, self);
+    b->threads -= self->stuck;
+    const int what = bulkhead_attempt_ends_(b, &s, job, result, again);
+    bulkhead_job *next = quick ? bulkhead_pick_(b, &s, self) : NULL;
+    b->searching -= next != NULL;
+    bool look = b->searching <= BULKHEAD_SEARCHERS_;
+    bulkhead_unlock_(b, &s);
+    bulkhead_after_(b, &s);
+    bulkhead_attempt_ended_(b, job, what);
+    self->concluding = NULL;
+    if (what == BULKHEAD_AGAIN_) {
+        bulkhead_tell_(b, BULKHEAD_EVENT_RETRIED, job, arg, BULKHEAD_PENDING, result, attempt);
+    }
+    if (next != NULL || what == BULKHEAD_LATE_) {
+        return next;
+    }
+    if (!quick) {
+        s = bulkhead_lock_(b);
+        b->searching++;
+        bulkhead_unlock_(b, &s);
+        look = false;
+    }
+    return bulkhead_search_(self, look);
+}
+
+/* Ends the worker's resource and then its thread. It joins those that have ended before it, so at
+ * most the last ones are left for destroy; a submit never joins, for after this a thread may still
+ * run destructors of the program, which may take their time, or the program's locks. */
+PLIM_SLOW_ void bulkhead_retire_(bulkhead_worker_ *self, bool started)
+{
+    bulkhead *b = self->owner;
+    if (started && b->worker_stop != NULL) {
+        b->worker_stop(b->user, self->index, self->resource);
+    }
+    bulkhead_section_ s = bulkhead_lock_(b);
+    bulkhead_worker_ *gone = b->gone;
+    b->gone = NULL;
+    self->id = 0;
+    bulkhead_settle_(b, self);
+    if (self->joinable) {
+        self->next_free = NULL;
+        b->gone = self;
+    } else {
+        self->retired = true; /* its creator does that, when it has got hold of the thread */
+    }
+    bulkhead_unlock_(b, &s);
+    for (bulkhead_worker_ *at = gone; at != NULL; at = at->next_free) {
+        plim_thread_join_(at->thread);
+    }
+    s = bulkhead_lock_(b);
+    for (bulkhead_worker_ *next, *at = gone; at != NULL; at = next) {
+        next = at->next_free;
+        at->next_free = b->vacant;
+        b->vacant = at;
+    }
+    bulkhead_unlock_(b, &s);
+}
+
+/* A body, or a done, has ended the worker's thread. */
+PLIM_SLOW_ void bulkhead_thread_ended_(void *arg)
+{
+    bulkhead_worker_ *self = (bulkhead_worker_ *)arg;
+    bulkhead *b = self->owner;
+    bulkhead_job *job = self->job;
+    bulkhead_section_ s = bulkhead_lock_(b);
+    bulkhead_unsettle_(b, self);
+    b->threads--;
+    self->job = NULL;
+    int what = BULKHEAD_AGAIN_;
+    if (job != NULL) {
+        what = bulkhead_attempt_ends_(b, &s, job, ECANCELED, false);
+    }
+    bulkhead_staff_(b, &s);
+    bulkhead_unlock_(b, &s);
+    bulkhead_after_(b, &s);
+    if (job != NULL) {
+        bulkhead_attempt_ended_(b, job, what);
+    } else if (self->concluding != NULL && !self->concluding->detached) {
+        plim_store_relaxed_(&self->concluding->phase_, BULKHEAD_DONE_);
+        plim_release_(&self->concluding->over_, 1);
+    }
+    bulkhead_retire_(self, true);
+}
+
+PLIM_SLOW_ void bulkhead_work_(bulkhead_worker_ *self)
+{
+    bulkhead_job *job = bulkhead_search_(self, false);
+    while (job != NULL) {
+        job = bulkhead_next_(self, job, job->run(job));
+    }
+}
+
+/* Makes the resource, however often it takes; false if the worker is not needed any more. */
+PLIM_SLOW_ bool bulkhead_worker_starts_(bulkhead_worker_ *self)
+{
+    bulkhead *b = self->owner;
+    for (int64_t pause = PLIM_MS(1);; pause = pause < PLIM_MS(500) ? pause * 2 : PLIM_S(1)) {
+        plim_waiter_ waiter;
+        int error = 0;
+        if (b->worker_start != NULL) {
+            error = b->worker_start(b->user, self->index, &self->resource);
+        }
+        if (error != 0) {
+            bulkhead_tell_(b, BULKHEAD_EVENT_WORKER_FAILED, NULL, NULL, BULKHEAD_PENDING, error, 0);
+        }
+        plim_waiter_init_(&waiter);
+        bulkhead_section_ s = bulkhead_lock_(b);
+        bool quit = b->quit;
+        self->id = plim_thread_id_();
+        if (error == 0) {
+            b->starting--;
+            b->searching++;
+        } else if (quit) {
+            b->starting--;
+            b->threads--;
+            bulkhead_unsettle_(b, self);
+        } else {
+            plim_append_(&b->failing, &waiter.node);
+        }
+        bulkhead_unlock_(b, &s);
+        if (error == 0 || quit) {
+            return error == 0;
+        }
+        if (plim_sleep_(&waiter, pause, false) == ETIMEDOUT) {
+            s = bulkhead_lock_(b);
+            plim_unlink_(&b->failing, &waiter.node);
+            bulkhead_unlock_(b, &s);
+        }
+    }
+}
+
+PLIM_SLOW_ plim_thread_result bulkhead_thread_(void *arg)
+{
+    bulkhead_worker_ *self = (bulkhead_worker_ *)arg;
+    char name[32], digits[24];
+    bulkhead_text_ text = {name, sizeof name, 0};
+    const char *number = bulkhead_digits_(digits, self->index);
+    size_t room = 14 - strlen(number); /* the kernel keeps 15 characters */
+    for (size_t i = 0; i < room && self->owner->name[i] != 0; i++) {
+        bulkhead_put_char_(&text, self->owner->name[i]);
+    }
+    bulkhead_put_(&text, "-");
+    bulkhead_put_(&text, number);
+    plim_worker_begins_(name);
+    bool started = bulkhead_worker_starts_(self);
+    if (started) {
+        PLIM_ON_THREAD_EXIT_(bulkhead_thread_ended_, self)
+        bulkhead_work_(self);
+        PLIM_ON_THREAD_EXIT_END_
+    }
+    bulkhead_retire_(self, started);
+    return 0;
+}
+
+/* Creates the worker that was planned: 0, EAGAIN, ENOMEM. */
+PLIM_SLOW_ int bulkhead_hire_(bulkhead *b)
+{
+    int error = 0;
+    bulkhead_section_ s = bulkhead_lock_(b);
+    bulkhead_worker_ *worker = b->vacant;
+    if (worker != NULL) {
+        b->vacant = worker->next_free;
+    }
+    bulkhead_unlock_(b, &s);
+    if (worker == NULL) {
+        int saved = errno;
+        worker = (bulkhead_worker_ *)PLIM_MALLOC(sizeof *worker);
+        errno = saved;
+        error = worker == NULL ? ENOMEM : 0;
+        if (error == 0) {
+            worker->owner = b;
+            worker->id = 0;
+            worker->job = worker->concluding = NULL;
+            s = bulkhead_lock_(b);
+            worker->index = b->indices++;
+            worker->next = b->workers;
+            b->workers = worker;
+            bulkhead_unlock_(b, &s);
+        }
+    }
+    if (error == 0) {
+        worker->resource = NULL;
+        worker->concluding = NULL;
+        worker->stuck = worker->unsettled = worker->joinable = worker->retired = false;
+        error = plim_worker_create_(&worker->thread, bulkhead_thread_, worker);
+        error = error != 0 && error != ENOMEM ? EAGAIN : error;
+    }
+    s = bulkhead_lock_(b);
+    b->hiring--;
+    if (error == 0) {
+        worker->joinable = true;
+        if (worker->retired) {
+            worker->next_free = b->gone;
+            b->gone = worker;
+        }
+    } else {
+        b->threads--;
+        b->starting--;
+        if (worker != NULL) {
+            worker->next_free = b->vacant;
+            b->vacant = worker;
+        }
+    }
+    bulkhead_unlock_(b, &s);
+    return error;
+}
+
+/* ---- The supervisor ------------------------------------------------------------------------- */
+
+/* A timer has passed. */
+PLIM_SLOW_ void bulkhead_due_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int64_t now,
+                              bulkhead_event *told)
+{
+    uint64_t phase = plim_load_relaxed_(&job->phase_);
+    bulkhead_disarm_(b, job);
+    if (phase == BULKHEAD_RUNNING_) {
+        plim_store_relaxed_(&job->phase_, BULKHEAD_STUCK_);
+        plim_store_relaxed_(&job->cancelled_, 1);
+        job->outcome = BULKHEAD_TIMED_OUT;
+        job->result = 0;
+        b->ended[BULKHEAD_TIMED_OUT]++;
+        b->jobs--;
+        b->stuck++;
+        for (bulkhead_worker_ *at = b->workers; at != NULL; at = at->next) {
+            if (at->job == job) {
+                at->stuck = true;
+                if (bulkhead_may_hire_(b)) {
+                    bulkhead_plan_hire_(b, s);
+                }
+            }
+        }
+        if (job->detached) { /* its memory may go as soon as the lock is let go */
+            bulkhead_event event = {BULKHEAD_EVENT_TIMED_OUT, job, job->arg,
+                                    BULKHEAD_TIMED_OUT,       0,   job->attempt};
+            *told = event;
+        } else {
+            bulkhead_add_ended_(s, job);
+        }
+    } else if (phase == BULKHEAD_DELAYED_) {
+        bulkhead_withdraw_(b, s, job);
+        job->since_ = now;
+        if (job->start_within_ns > 0 && job->attempt == 0) {
+            bulkhead_arm_(b, s, job, plim_deadline_(now, job->start_within_ns));
+        }
+        bulkhead_let_in_(b, s, job);
+    } else if (bulkhead_withdraw_(b, s, job)) {
+        bulkhead_end_early_(b, s, job, BULKHEAD_EXPIRED);
+        bulkhead_grant_(b, s);
+    }
+}
+
+PLIM_SLOW_ plim_thread_result bulkhead_supervisor_(void *arg)
+{
+    bulkhead *b = (bulkhead *)arg;
+    plim_worker_begins_(b->name);
+    for (bool quit = false; !quit;) {
+        plim_waiter_ waiter;
+        bulkhead_event told = {BULKHEAD_EVENT_TIMED_OUT, NULL, NULL, BULKHEAD_PENDING, 0, 0};
+        plim_waiter_init_(&waiter);
+        int64_t now = plim_now_();
+        bulkhead_section_ s = bulkhead_lock_(b);
+        b->supervisor_id = plim_thread_id_();
+        while (b->timers != NULL && b->timers->at_ <= now && told.job == NULL) {
+            bulkhead_due_(b, &s, b->timers, now, &told);
+        }
+        quit = b->quit;
+        bool sleeps =
+            !quit && s.ended == NULL && s.granted.first == NULL && s.hires == 0 && told.job == NULL;
+        int64_t until = b->timers == NULL ? PLIM_FOREVER : b->timers->at_;
+        if (sleeps && b->threads == 0 && plim_load_relaxed_(&b->ready) != 0) {
+            until = now + PLIM_MS(10); /* no thread could be had for them: try again */
+        }
+        if (sleeps) {
+            b->watch_until = until;
+            plim_append_(&b->watch, &waiter.node);
+        }
+        b->supervisor_gone = quit;
+        bulkhead_unlock_(b, &s);
+        bulkhead_after_(b, &s);
+        if (told.job != NULL) {
+            bulkhead_tell_(b, told.type, told.job, told.arg, told.outcome, 0, told.attempt);
+        }
+        if (sleeps && plim_sleep_(&waiter, until == PLIM_FOREVER ? PLIM_FOREVER : until - now,
+                                  false) == ETIMEDOUT) {
+            s = bulkhead_lock_(b);
+            plim_unlink_(&b->watch, &waiter.node);
+            bulkhead_staff_(b, &s);
+            bulkhead_unlock_(b, &s);
+            bulkhead_after_(b, &s);
+        }
+    }
+    return 0;
+}
+
+/* Sees to it that there is a supervisor: 0, EAGAIN, ENOMEM. */
+PLIM_SLOW_ int bulkhead_supervise_(bulkhead *b)
+{
+    int error = 0;
+    plim_acquire_(&b->making, PLIM_WAITERS_MAX, PLIM_FOREVER);
+    if (plim_load_relaxed_(&b->supervised) == 0) {
+        error = plim_worker_create_(&b->supervisor, bulkhead_supervisor_, b);
+        error = error != 0 && error != ENOMEM ? EAGAIN : error;
+        plim_store_relaxed_(&b->supervised, error == 0);
+    }
+    plim_release_(&b->making, 1);
+    return error;
+}
+
+/* ---- Who waits for itself ------------------------------------------------------------------- */
+
+/* Notes that the calling thread has entered. Relaxed: only the thread itself relies on its note. */
+static inline void bulkhead_note_(bulkhead *b)
+{
+    uint64_t self = plim_thread_id_();
+    for (int i = 0; i < BULKHEAD_HOLDERS_; i++) {
+        if (plim_load_relaxed_(&b->holders[i]) == 0) {
+            plim_store_relaxed_(&b->holders[i], self);
+            break;
+        }
+    }
+}
+
+/* And that it leaves. If there is no note, it may leave for another thread, whose note would be
+ * wrong from now on; nobody knows which, so all are forgotten. */
+static inline void bulkhead_forget_(bulkhead *b)
+{
+    uint64_t self = plim_thread_id_();
+    for (int i = 0; i < BULKHEAD_HOLDERS_; i++) {
+        if (PLIM_LIKELY_(plim_load_relaxed_(&b->holders[i]) == self)) {
+            plim_store_relaxed_(&b->holders[i], 0);
+            return;
+        }
+    }
+    for (int i = 0; i < BULKHEAD_HOLDERS_; i++) {
+        plim_store_relaxed_(&b->holders[i], 0);
+    }
+}
+
+/* How many permits the calling thread holds, as far as is known, and the job that it runs. */
+PLIM_SLOW_ uint64_t bulkhead_holds_(const bulkhead *b, bulkhead_job **job)
+{
+    uint64_t self = plim_thread_id_(), held = 0;
+    *job = NULL;
+    for (int i = 0; i < BULKHEAD_HOLDERS_; i++) {
+        held += plim_load_relaxed_(&b->holders[i]) == self;
+    }
+    for (bulkhead_worker_ *at = b->workers; at != NULL; at = at->next) {
+        if (at->id == self && at->job != NULL) {
+            *job = at->job;
+            held++;
+        }
+    }
+    for (plim_node_ *at = b->running.first; at != NULL; at = at->next) {
+        if (BULKHEAD_JOB_OF_(at)->runner_ == self) {
+            *job = BULKHEAD_JOB_OF_(at);
+            held++;
+        }
+    }
+    return held;
+}
+
+/* Would the end of everything have to wait for the calling thread? */
+PLIM_SLOW_ bool bulkhead_inside_(const bulkhead *b)
+{
+    bulkhead_job *job;
+    uint64_t self = plim_thread_id_();
+    bool inside = bulkhead_holds_(b, &job) != 0 || b->supervisor_id == self;
+    for (bulkhead_worker_ *at = b->workers; at != NULL; at = at->next) {
+        inside = inside || at->id == self;
+    }
+    for (plim_node_ *at = b->busy.first; at != NULL; at = at->next) {
+        inside = inside || ((bulkhead_frame_ *)(void *)at)->thread == self;
+    }
+    return inside;
+}
+
+/* A thread that holds permits and is about to wait for this very bulkhead; on its stack. */
+typedef struct bulkhead_nesting_ {
+    uint64_t held;
+    bulkhead_job *job; /* that it runs, or NULL */
+} bulkhead_nesting_;
+
+/* Nobody could ever give a permit back, if all who hold one wait. */
+static inline bool bulkhead_nests_too_deep_(const bulkhead *b, bulkhead_nesting_ *nest)
+{
+    nest->held = bulkhead_holds_(b, &nest->job);
+    return nest->held != 0 && b->nested + nest->held >= plim_load_relaxed_(&b->permits);
+}
+
+static inline void bulkhead_nest_(bulkhead *b, const bulkhead_nesting_ *nest, bulkhead_job *target)
+{
+    b->nested += nest->held;
+    if (nest->job != NULL) {
+        nest->job->waits_for_ = target;
+    }
+}
+
+PLIM_SLOW_ void bulkhead_unnest_(bulkhead *b, const bulkhead_nesting_ *nest)
+{
+    if (nest->held != 0) {
+        bulkhead_section_ s = bulkhead_lock_(b);
+        b->nested -= nest->held;
+        if (nest->job != NULL) {
+            nest->job->waits_for_ = NULL;
+        }
+        bulkhead_unlock_(b, &s);
+    }
+}
+
+/* ---- Entering and leaving ------------------------------------------------------------------- */
+
+PLIM_SLOW_ int bulkhead_reject_(bulkhead *b, const bulkhead_job *job, void *arg, int error)
+{
+    plim_add_relaxed_(&b->rejected, 1);
+    bulkhead_tell_(b, BULKHEAD_EVENT_REJECTED, job, arg, BULKHEAD_PENDING, error, 0);
+    return error;
+}
+
+/* Why a caller who finds this word may not even wait: 0, ESHUTDOWN, ETIMEDOUT, EAGAIN. */
+static inline int bulkhead_refusal_(const bulkhead *b, uint64_t word, bool takes,
+                                    int64_t timeout_ns)
+{
+    return (word & BULKHEAD_CLOSED_) != 0 ? ESHUTDOWN
+           : takes                        ? 0
+           : timeout_ns <= 0              ? ETIMEDOUT
+           : bulkhead_has_room_(b, word)  ? 0
+                                          : EAGAIN;
+}
+
+/* May a caller take a permit at once? */
+static inline bool bulkhead_takes_(const bulkhead *b, uint64_t word)
+{
+    return bulkhead_available_(word) > 0 &&
+           (bulkhead_queued_(word) == 0 || (b->flags & BULKHEAD_UNFAIR) != 0);
+}
+
+/* What goes with getting in, besides the permit. */
+PLIM_SLOW_ void bulkhead_entered_(bulkhead *b, int64_t since)
+{
+    if ((b->flags & BULKHEAD_STATS) != 0) {
+        plim_add_relaxed_(&b->entered, 1);
+    }
+    if (b->histograms != NULL) {
+        int64_t now = plim_now_();
+        bulkhead_section_ s = bulkhead_lock_(b);
+        bulkhead_record_(&b->histograms[0], since == 0 ? 0 : now - since);
+        bulkhead_unlock_(b, &s);
+    }
+    bulkhead_tell_(b, BULKHEAD_EVENT_ACCEPTED, NULL, NULL, BULKHEAD_PENDING, 0, 0);
+}
+
+/* Waits in the queue; the permit is taken by whoever lets it in. */
+PLIM_SLOW_ int bulkhead_queue_up_(bulkhead *b, bulkhead_caller_ *self, int64_t timeout_ns)
+{
+    const int64_t deadline =
+        timeout_ns == PLIM_FOREVER ? 0 : plim_deadline_(plim_now_(), timeout_ns);
+    for (;;) {
+        int64_t left = timeout_ns == PLIM_FOREVER ? PLIM_FOREVER : deadline - plim_now_();
+        int answer = plim_sleep_(&self->waiter, left, true);
+        if (answer != ETIMEDOUT && answer != BULKHEAD_NUDGED_) {
+            return answer;
+        }
+        bulkhead_section_ s = bulkhead_lock_(b);
+        if (answer == BULKHEAD_NUDGED_) {
+            self->nudged = false;
+            answer = b->aborting                       ? ESHUTDOWN
+                     : bulkhead_available_(s.word) > 0 ? 0
+                                                       : BULKHEAD_NUDGED_;
+            if (answer == 0) {
+                s.word -= BULKHEAD_PERMIT_ONE_;
+            }
+        }
+        if (answer != BULKHEAD_NUDGED_) {
+            bulkhead_dequeue_(b, &s, &self->entry);
+        } else {
+            self->owed = true; /* somebody was faster: not another time */
+            plim_waiter_init_(&self->waiter);
+        }
+        bulkhead_grant_(b, &s); /* those behind us, or those we have kept a permit from */
+        bulkhead_unlock_(b, &s);
+        bulkhead_after_(b, &s);
+        if (answer != BULKHEAD_NUDGED_) {
+            return answer;
+        }
+    }
+}
+
+PLIM_SLOW_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns)
+{
+    bulkhead_caller_ self;
+    bulkhead_nesting_ nest = {0, NULL};
+    uint64_t word = plim_load_relaxed_(&b->gate.word);
+    int error = bulkhead_refusal_(b, word, bulkhead_takes_(b, word), timeout_ns);
+    if (error != 0) {
+        return bulkhead_reject_(b, NULL, NULL, error);
+    }
+    int64_t since = b->histograms == NULL ? 0 : plim_now_();
+    bulkhead_section_ s = bulkhead_lock_(b);
+    bool takes = bulkhead_takes_(b, s.word);
+    error = bulkhead_refusal_(b, s.word, takes, timeout_ns);
+    if (error == 0 && takes) {
+        s.word -= BULKHEAD_PERMIT_ONE_;
+    } else if (error == 0 && bulkhead_nests_too_deep_(b, &nest)) {
+        error = EDEADLK;
+    } else if (error == 0) {
+        plim_waiter_init_(&self.waiter);
+        self.entry.caller = &self;
+        self.nudged = self.owed = false;
+        self.since = since;
+        bulkhead_enqueue_(b, &s, &self.entry);
+        bulkhead_nest_(b, &nest, NULL);
+    }
+    bulkhead_unlock_(b, &s);
+    if (error == 0 && !takes) {
+        error = bulkhead_queue_up_(b, &self, timeout_ns);
+        bulkhead_unnest_(b, &nest);
+    }
+    if (error != 0) {
+        return bulkhead_reject_(b, NULL, NULL, error);
+    }
+    bulkhead_note_(b);
+    bulkhead_entered_(b, since);
+    return 0;
+}
+
+/* The fast way in, if it is open. */
+static inline bool bulkhead_take_(bulkhead *b)
+{
+    const uint64_t not_now = PLIM_HELD_ | PLIM_WATCHED_ | BULKHEAD_CLOSED_;
+    uint64_t word = plim_load_relaxed_(&b->gate.word);
+    while (PLIM_LIKELY_((word & not_now) == 0 && bulkhead_available_(word) > 0)) {
+        if (PLIM_LIKELY_(plim_cas_acquire_(&b->gate.word, &word, word - BULKHEAD_PERMIT_ONE_))) {
+            bulkhead_note_(b);
+            return true;
+        }
+    }
+    return false;
+}
+
+enum { BULKHEAD_HOOKS_ = BULKHEAD_STATS | BULKHEAD_TIMINGS | BULKHEAD_EVENTS_ };
+
+static inline int bulkhead_enter_for(bulkhead *b, int64_t timeout_ns)
+{
+    if (PLIM_LIKELY_(bulkhead_take_(b))) {
+        if ((b->flags & BULKHEAD_HOOKS_) != 0) {
+            bulkhead_entered_(b, 0);
+        }
+        return 0;
+    }
+    return bulkhead_enter_slow_(b, timeout_ns);
+}
+
+static inline int bulkhead_try_enter(bulkhead *b)
+{
+    int error = bulkhead_enter_for(b, 0);
+    return error == ETIMEDOUT ? EAGAIN : error;
+}
+
+static inline int bulkhead_enter(bulkhead *b)
+{
+    int64_t timeout_ns = b->timeout_ns;
+    return timeout_ns < 0 ? bulkhead_try_enter(b)
+                          : bulkhead_enter_for(b, timeout_ns == 0 ? PLIM_FOREVER : timeout_ns);
+}
+
+/* May a permit be given back? */
+static inline bool bulkhead_is_held_(const bulkhead *b, uint64_t word)
+{
+    return bulkhead_available_(word) < (int64_t)plim_load_relaxed_(&b->permits);
+}
+
+/* What the fast way could not do, or would not: the limits may change beside it. */
+PLIM_SLOW_ int bulkhead_leave_slow_(bulkhead *b)
+{
+    bulkhead_section_ s = bulkhead_lock_(b);
+    int error = bulkhead_is_held_(b, s.word) ? 0 : EPERM;
+    if (error == 0) {
+        s.word += BULKHEAD_PERMIT_ONE_;
+        bulkhead_grant_(b, &s);
+    }
+    bulkhead_unlock_(b, &s);
+    bulkhead_after_(b, &s);
+    return error;
+}
+
+/* What goes with leaving comes first: with the permit, the bulkhead may go. */
+PLIM_SLOW_ int bulkhead_leave_hooked_(bulkhead *b, int result)
+{
+    if (!bulkhead_is_held_(b, plim_load_relaxed_(&b->gate.word))) {
+        return bulkhead_leave_slow_(b);
+    }
+    if ((b->flags & BULKHEAD_STATS) != 0) {
+        plim_add_relaxed_(result == 0 ? &b->left : &b->left_failed, 1);
+    }
+    bulkhead_tell_(b, BULKHEAD_EVENT_FINISHED, NULL, NULL,
+                   result == 0 ? BULKHEAD_SUCCEEDED : BULKHEAD_FAILED, result, 1);
+    return bulkhead_leave_slow_(b);
+}
+
+static inline int bulkhead_leave_as_(bulkhead *b, int result)
+{
+    bulkhead_forget_(b);
+    if (PLIM_LIKELY_((b->flags & BULKHEAD_HOOKS_) == 0)) {
+        uint64_t word = plim_load_relaxed_(&b->gate.word);
+        while (PLIM_LIKELY_((word & (PLIM_HELD_ | PLIM_WATCHED_)) == 0 &&
+                            bulkhead_is_held_(b, word))) {
+            if (PLIM_LIKELY_(
+                    plim_cas_release_(&b->gate.word, &word, word + BULKHEAD_PERMIT_ONE_))) {
+                return 0;
+            }
+        }
+        return bulkhead_leave_slow_(b);
+    }
+    return bulkhead_leave_hooked_(b, result);
+}
+
+static inline int bulkhead_leave(bulkhead *b)
+{
+    return bulkhead_leave_as_(b, 0);
+}
+
+static inline bulkhead *bulkhead_scope_enter_(bulkhead *b)
+{
+    return bulkhead_enter(b) == 0 ? b : NULL;
+}
+
+static inline void bulkhead_scope_leave_(bulkhead **held)
+{
+    if (*held != NULL) {
+        bulkhead_leave(*held);
+    }
+}
+
+#define BULKHEAD_JOIN_(a, b) a##b
+#define BULKHEAD_NAME_(a, b) BULKHEAD_JOIN_(a, b)
+#define BULKHEAD_SCOPE(b) \
+    BULKHEAD_SCOPE_(b, BULKHEAD_NAME_(bulkhead_held_, __LINE__), \
+                    BULKHEAD_NAME_(bulkhead_once_, __LINE__))
+
+/* A loop that runs once, or not at all. */
+#if defined(__GNUC__) || defined(__clang__)
+#define BULKHEAD_SCOPE_(b, held, once) \
+    for (bulkhead * held \
+             __attribute__((cleanup(bulkhead_scope_leave_))) = bulkhead_scope_enter_(b), \
+             *once = held; \
+         once != NULL; once = NULL)
+#else
+#define BULKHEAD_SCOPE_(b, held, once) \
+    for (bulkhead *held = bulkhead_scope_enter_(b); held != NULL; \
+         bulkhead_scope_leave_(&held), held = NULL)
+#endif
+
+/* ---- Submitting and waiting ----------------------------------------------------------------- */
+
+static inline bool bulkhead_is_done_(const bulkhead_job *job)
+{
+    return plim_available_(plim_load_acquire_(&job->over_.word)) > 0;
+}
+
+/* Does the job need the supervisor? */
+static inline bool bulkhead_needs_watch_(const bulkhead *b, const bulkhead_job *job)
+{
+    uint32_t attempts = job->attempts != 0 ? job->attempts : b->attempts;
+    return job->delay_ns != 0 || job->start_within_ns != 0 || bulkhead_run_limit_(b, job) != 0 ||
+           (attempts > 1 && b->retry_delay_ns != 0);
+}
+
+/* Waits for a place in the queue; whoever frees one accepts the job. */
+PLIM_SLOW_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                    int64_t timeout_ns)
+{
+    bulkhead_submitter_ self;
+    plim_waiter_init_(&self.waiter);
+    self.job = job;
+    plim_store_relaxed_(&job->phase_, BULKHEAD_ROOM_);
+    plim_append_(&b->room, &self.waiter.node);
+    bulkhead_unlock_(b, s);
+    int error = plim_sleep_(&self.waiter, timeout_ns, true);
+    if (error != 0) {
+        *s = bulkhead_lock_(b);
+        if (error == ETIMEDOUT) {
+            plim_unlink_(&b->room, &self.waiter.node);
+            bulkhead_grant_(b, s); /* one behind us may need less: a permit, not a place */
+        }
+        plim_store_relaxed_(&job->phase_, BULKHEAD_NEW_);
+        bulkhead_unlock_(b, s);
+        bulkhead_after_(b, s);
+    }
+    return error;
+}
+
+/* The first worker could not be created: takes the job back, if it still waits for one. */
+PLIM_SLOW_ int bulkhead_take_back_(bulkhead *b, bulkhead_job *job, int error)
+{
+    bool waits = false;
+    bulkhead_section_ s = bulkhead_lock_(b);
+    /* By its address only: somebody may have cancelled and freed it meanwhile. */
+    for (plim_node_ *at = b->ready_jobs.first; at != NULL; at = at->next) {
+        waits = waits || BULKHEAD_JOB_OF_(at) == job;
+    }
+    for (plim_node_ *at = b->queue.first; at != NULL; at = at->next) {
+        waits = waits || BULKHEAD_JOB_OF_(at) == job;
+    }
+    error = b->threads == 0 && waits ? error : 0;
+    if (error != 0) {
+        bulkhead_withdraw_(b, &s, job);
+        bulkhead_disarm_(b, job);
+        b->accepted--;
+        b->jobs--;
+        plim_store_relaxed_(&job->phase_, BULKHEAD_NEW_);
+        bulkhead_grant_(b, &s);
+    }
+    bulkhead_unlock_(b, &s);
+    bulkhead_after_(b, &s);
+    return error;
+}
+
+/* The executor has run the job on the spot, and that has ended the thread. */
+typedef struct bulkhead_giving_ {
+    bulkhead *owner;
+    bulkhead_frame_ *frame;
+} bulkhead_giving_;
+
+PLIM_SLOW_ void bulkhead_giving_thread_ended_(void *arg)
+{
+    bulkhead_giving_ *giving = (bulkhead_giving_ *)arg;
+    bulkhead_unbusy_(giving->owner, giving->frame);
+}
+
+/* Gives the job that was just accepted to the executor; if that refuses, so do we. */
+PLIM_SLOW_ int bulkhead_give_first_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
+{
+    int error;
+    bulkhead_giving_ giving;
+    giving.owner = b;
+    giving.frame = &s->frame;
+    PLIM_ON_THREAD_EXIT_(bulkhead_giving_thread_ended_, &giving)
+    error = b->executor.execute(b->executor.ctx, bulkhead_execute_, job);
+    PLIM_ON_THREAD_EXIT_END_
+    bulkhead_section_ t = bulkhead_lock_(b);
+    plim_unlink_(&b->busy, &s->frame.node);
+    if (error != 0) {
+        error = EAGAIN;
+        t.word += BULKHEAD_PERMIT_ONE_;
+        bulkhead_disarm_(b, job);
+        b->accepted--;
+        b->jobs--;
+        plim_store_relaxed_(&job->phase_, BULKHEAD_NEW_);
+        bulkhead_grant_(b, &t);
+    }
+    bulkhead_unlock_(b, &t);
+    bulkhead_after_(b, &t);
+    return error;
+}
+
+/* Makes a job ready to be submitted: 0, EINVAL, EBUSY. */
+static inline int bulkhead_prepare_(bulkhead *b, bulkhead_job *job)
+{
+    if (b->type != BULKHEAD_ASYNC || job == NULL || job->run == NULL || job->delay_ns < 0 ||
+        job->start_within_ns < 0 || job->run_timeout_ns < PLIM_NONE) {
+        return EINVAL;
+    }
+    uint64_t phase = plim_load_relaxed_(&job->phase_);
+    if (phase != BULKHEAD_NEW_ && phase != BULKHEAD_DONE_) {
+        return EBUSY;
+    }
+    job->attempt = 0;
+    job->outcome = BULKHEAD_PENDING;
+    job->result = 0;
+    job->resource = NULL;
+    job->bulkhead_ = b;
+    job->entry_.caller = NULL;
+    job->runner_ = 0;
+    job->waits_for_ = NULL;
+    job->armed_ = false;
+    job->since_ = b->histograms == NULL ? 0 : plim_now_();
+    plim_store_relaxed_(&job->cancelled_, 0);
+    plim_init_(&job->over_, 0);
+    plim_init_(&job->returned_, 0);
+    return 0;
+}
+
+/* Submits; `nest` is for a caller that will wait for the job, and is filled in then. */
+PLIM_SLOW_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns,
+                                     bulkhead_nesting_ *nest)
+{
+    bulkhead_nesting_ here = {0, NULL};
+    uint64_t word = plim_load_relaxed_(&b->gate.word);
+    void *arg = job->arg;
+    int error = (word & BULKHEAD_CLOSED_) != 0 ? ESHUTDOWN : 0;
+    if (error == 0 && timeout_ns <= 0 && bulkhead_available_(word) <= 0 &&
+        !bulkhead_has_room_(b, word)) {
+        error = ETIMEDOUT;
+    }
+    if (error == 0 && bulkhead_needs_watch_(b, job) && plim_load_relaxed_(&b->supervised) == 0) {
+        error = bulkhead_supervise_(b);
+    }
+    if (error != 0) {
+        return error;
+    }
+    bulkhead_section_ s = bulkhead_lock_(b);
+    bool admits = bulkhead_admits_(b, &s, job) && b->room.first == NULL;
+    bool runs = admits && b->queue.first == NULL && bulkhead_available_(s.word) > 0;
+    error = (s.word & BULKHEAD_CLOSED_) != 0 ? ESHUTDOWN
+            : !admits && timeout_ns <= 0     ? ETIMEDOUT
+                                             : 0;
+    if (error == 0 && !runs && (nest != NULL || !admits)) {
+        error = bulkhead_nests_too_deep_(b, &here) ? EDEADLK : 0;
+    } else if (error == 0 && nest != NULL) {
+        here.held = bulkhead_holds_(b, &here.job);
+    }
+    if (error != 0) {
+        bulkhead_unlock_(b, &s);
+        return error;
+    }
+    if (nest != NULL || !admits) {
+        bulkhead_nest_(b, &here, nest != NULL ? job : NULL);
+    }
+    if (!admits) {
+        error = bulkhead_await_room_(b, &s, job, timeout_ns);
+        if (nest == NULL || error != 0) {
+            bulkhead_unnest_(b, &here);
+        }
+    } else {
+        bulkhead_accept_(b, &s, job);
+        const bool own = b->executor.execute == NULL;
+        if (own && b->threads == 0) {
+            bulkhead_plan_hire_(b, &s); /* so that an accepted job never lacks all workers */
+        }
+        const bool hires = s.hires != 0;
+        const bool gives = s.granted.first != NULL;
+        bulkhead_unlock_(b, &s);
+        if (gives) {
+            error = bulkhead_give_first_(b, &s, job);
+        } else if (hires) {
+            error = bulkhead_after_(b, &s);
+            error = error == 0 ? 0 : bulkhead_take_back_(b, job, error);
+        }
+        if (error != 0) {
+            bulkhead_unnest_(b, &here);
+        }
+    }
+    if (nest != NULL) {
+        *nest = here;
+    }
+    if (error == 0) {
+        bulkhead_tell_(b, BULKHEAD_EVENT_ACCEPTED, job, arg, BULKHEAD_PENDING, 0, 0);
+    }
+    return error;
+}
+
+static inline int bulkhead_submit_for(bulkhead *b, bulkhead_job *job, int64_t timeout_ns)
+{
+    int error = bulkhead_prepare_(b, job);
+    if (error != 0) {
+        return error;
+    }
+    void *arg = job->arg;
+    error = bulkhead_submit_slow_(b, job, timeout_ns, NULL);
+    return error == 0 ? 0 : bulkhead_reject_(b, job, arg, error);
+}
+
+/* How long submit waits for a place. */
+static inline int64_t bulkhead_patience_(const bulkhead *b)
+{
+    return b->timeout_ns > 0 ? b->timeout_ns : 0;
+}
+
+/* A refusal without a wait is EAGAIN. */
+static inline int bulkhead_tried_(int error, int64_t timeout_ns)
+{
+    return error == ETIMEDOUT && timeout_ns <= 0 ? EAGAIN : error;
+}
+
+static inline int bulkhead_submit(bulkhead *b, bulkhead_job *job)
+{
+    int64_t patience = bulkhead_patience_(b);
+    int error = bulkhead_prepare_(b, job);
+    if (error != 0) {
+        return error;
+    }
+    void *arg = job->arg;
+    error = bulkhead_tried_(bulkhead_submit_slow_(b, job, patience, NULL), patience);
+    return error == 0 ? 0 : bulkhead_reject_(b, job, arg, error);
+}
+
+/* Sleeps until the job is done. The permit that says so is passed on to the next who waits. */
+PLIM_SLOW_ int bulkhead_await_(plim_counter *c, int64_t timeout_ns)
+{
+    int error = plim_acquire_(c, PLIM_WAITERS_MAX, timeout_ns);
+    if (error == 0) {
+        plim_release_(c, 1);
+    }
+    return error;
+}
+
+/* Looks for a while whether the job gets done. */
+static inline bool bulkhead_is_done_soon_(const bulkhead_job *job)
+{
+    bool on = true;
+    for (int i = 0; on && i < PLIM_SPIN; i++) {
+        if (bulkhead_is_done_(job)) {
+            return true;
+        }
+        on = plim_look_on_(i, PLIM_SPIN / 2);
+    }
+    return bulkhead_is_done_(job);
+}
+
+/* Is the job, or one that it waits for, the one that the calling thread runs? */
+static inline bool bulkhead_waits_for_us_(const bulkhead_job *job)
+{
+    uint64_t self = plim_thread_id_();
+    for (; job != NULL; job = job->waits_for_) {
+        if (job->runner_ == self) {
+            return true;
+        }
+    }
+    return false;
+}
+
+PLIM_SLOW_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
+{
+    bulkhead *b = job->bulkhead_;
+    bulkhead_nesting_ nest = {0, NULL};
+    if (bulkhead_is_done_soon_(job)) {
+        return 0;
+    }
+    bulkhead_section_ s = bulkhead_lock_(b);
+    uint64_t phase = plim_load_relaxed_(&job->phase_);
+    bool deep = bulkhead_nests_too_deep_(b, &nest);
+    int error = bulkhead_waits_for_us_(job) || (deep && phase < BULKHEAD_RUNNING_) ? EDEADLK : 0;
+    if (error == 0) {
+        bulkhead_nest_(b, &nest, job);
+        bulkhead_staff_(b, &s); /* if there was no thread to be had until now */
+    }
+    bulkhead_unlock_(b, &s);
+    bulkhead_after_(b, &s);
+    if (error == 0) {
+        error = bulkhead_await_(&job->over_, timeout_ns);
+        bulkhead_unnest_(b, &nest);
+    }
+    return error;
+}
+
+static inline int bulkhead_wait(bulkhead_job *job, int64_t timeout_ns)
+{
+    if (job == NULL || job->detached || plim_load_relaxed_(&job->phase_) == BULKHEAD_NEW_) {
+        return EINVAL;
+    }
+    if (bulkhead_is_done_(job)) {
+        return 0;
+    }
+    return timeout_ns <= 0 ? ETIMEDOUT : bulkhead_wait_slow_(job, timeout_ns);
+}
+
+static inline int bulkhead_reclaim(bulkhead_job *job, int64_t timeout_ns)
+{
+    if (job == NULL || job->detached || plim_load_relaxed_(&job->phase_) == BULKHEAD_NEW_) {
+        return EINVAL;
+    }
+    if (!bulkhead_is_done_(job)) {
+        return EBUSY;
+    }
+    if (job->outcome != BULKHEAD_TIMED_OUT) {
+        return 0;
+    }
+    return job->runner_ == plim_thread_id_() ? EDEADLK
+                                             : bulkhead_await_(&job->returned_, timeout_ns);
+}
+
+static inline bool bulkhead_job_cancelled(const bulkhead_job *job)
+{
+    return plim_load_relaxed_(&job->cancelled_) != 0;
+}
+
+static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job)
+{
+    if (job == NULL || plim_load_relaxed_(&job->phase_) <= BULKHEAD_ROOM_ || job->bulkhead_ != b) {
+        return EINVAL;
+    }
+    bulkhead_section_ s = bulkhead_lock_(b);
+    uint64_t phase = plim_load_relaxed_(&job->phase_);
+    int error = phase >= BULKHEAD_STUCK_ ? EALREADY : 0;
+    if (error == 0) {
+        plim_store_relaxed_(&job->cancelled_, 1);
+        error = bulkhead_withdraw_(b, &s, job) ? 0 : EBUSY;
+    }
+    if (error == 0) {
+        bulkhead_end_early_(b, &s, job, BULKHEAD_CANCELLED);
+        bulkhead_grant_(b, &s);
+    }
+    bulkhead_unlock_(b, &s);
+    bulkhead_after_(b, &s);
+    return error;
+}
+
+/* A permit, if one is free; nobody minds if not. */
+PLIM_SLOW_ bool bulkhead_take_slow_(bulkhead *b)
+{
+    bulkhead_section_ s = bulkhead_lock_(b);
+    bool takes = (s.word & BULKHEAD_CLOSED_) == 0 && bulkhead_takes_(b, s.word);
+    s.word -= takes ? BULKHEAD_PERMIT_ONE_ : 0;
+    bulkhead_unlock_(b, &s);
+    if (takes) {
+        bulkhead_note_(b);
+    }
+    return takes;
+}
+
+static inline bool bulkhead_take_inline_(bulkhead *b)
+{
+    bool taken = bulkhead_take_(b) || bulkhead_take_slow_(b);
+    if (taken && (b->flags & BULKHEAD_HOOKS_) != 0) {
+        bulkhead_entered_(b, 0);
+    }
+    return taken;
+}
+
+/* A function call that runs on a worker; on its caller's stack. */
+typedef struct bulkhead_call_ {
+    bulkhead_job job;
+    int (*fn)(void *);
+    void *arg;
+} bulkhead_call_;
+
+PLIM_SLOW_ int bulkhead_run_call_(bulkhead_job *job)
+{
+    bulkhead_call_ *call = (bulkhead_call_ *)job->arg;
+    return call->fn(call->arg);
+}
+
+PLIM_SLOW_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *arg, int *result)
+{
+    bulkhead_call_ call;
+    bulkhead_nesting_ nest;
+    int64_t patience = bulkhead_patience_(b);
+    memset((void *)&call.job, 0, sizeof call.job);
+    call.job.run = bulkhead_run_call_;
+    call.job.arg = &call;
+    call.fn = fn;
+    call.arg = arg;
+    bulkhead_prepare_(b, &call.job);
+    int error = bulkhead_tried_(bulkhead_submit_slow_(b, &call.job, patience, &nest), patience);
+    if (error != 0) {
+        return bulkhead_reject_(b, NULL, NULL, error);
+    }
+    if (!bulkhead_is_done_soon_(&call.job)) {
+        bulkhead_await_(&call.job.over_, PLIM_FOREVER);
+    }
+    bulkhead_unnest_(b, &nest);
+    switch (call.job.outcome) {
+    case BULKHEAD_SUCCEEDED:
+    case BULKHEAD_FAILED:
+        if (result != NULL) {
+            *result = call.job.result;
+        }
+        return 0;
+    case BULKHEAD_TIMED_OUT:
+        bulkhead_await_(&call.job.returned_, PLIM_FOREVER);
+        return ETIMEDOUT;
+    default:
+        return (plim_load_relaxed_(&b->gate.word) & BULKHEAD_CLOSED_) != 0 ? ESHUTDOWN : EAGAIN;
+    }
+}
+
+/* With a permit: calls fn, and gives it back. */
+static inline int bulkhead_call_here_(bulkhead *b, int (*fn)(void *), void *arg, int *result)
+{
+    int64_t since = b->histograms == NULL ? 0 : plim_now_();
+    int answer = fn(arg);
+    if (b->histograms != NULL) {
+        int64_t now = plim_now_();
+        bulkhead_section_ s = bulkhead_lock_(b);
+        bulkhead_record_(&b->histograms[1], now - since);
+        bulkhead_unlock_(b, &s);
+    }
+    bulkhead_leave_as_(b, answer);
+    if (result != NULL) {
+        *result = answer;
+    }
+    return 0;
+}
+
+static inline int bulkhead_invoke(bulkhead *b, int (*fn)(void *), void *arg, int *result)
+{
+    if (fn == NULL) {
+        return EINVAL;
+    }
+    if (b->type == BULKHEAD_SYNC) {
+        int error = bulkhead_enter(b);
+        return error != 0 ? error : bulkhead_call_here_(b, fn, arg, result);
+    }
+    if ((b->flags & BULKHEAD_INLINE) != 0 && bulkhead_take_inline_(b)) {
+        return bulkhead_call_here_(b, fn, arg, result);
+    }
+    return bulkhead_invoke_async_(b, fn, arg, result);
+}
+
+/* ---- The whole ------------------------------------------------------------------------------ */
+
+static inline uint64_t bulkhead_limit_(int32_t given, uint64_t standard, uint64_t most)
+{
+    return given == 0 ? standard : given < 0 ? 0 : (uint64_t)given > most ? most : (uint64_t)given;
+}
+
+static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options)
+{
+    bulkhead_options none;
+    const uint32_t flags = BULKHEAD_UNFAIR | BULKHEAD_INLINE | BULKHEAD_STATS | BULKHEAD_TIMINGS;
+    memset(&none, 0, sizeof none);
+    const bulkhead_options *o = options == NULL ? &none : options;
+    const bool resources = o->worker_start != NULL || o->worker_stop != NULL;
+    if (b == NULL || (o->type != BULKHEAD_SYNC && o->type != BULKHEAD_ASYNC) ||
+        o->permits < PLIM_NONE || o->queue < PLIM_NONE || o->timeout_ns < PLIM_NONE ||
+        o->retry_delay_ns < 0 || o->retry_delay_max_ns < 0 || o->run_timeout_ns < PLIM_NONE ||
+        (o->flags & ~flags) != 0 || (o->executor != NULL && o->executor->execute == NULL) ||
+        (o->executor != NULL && resources) ||
+        (o->type == BULKHEAD_SYNC && (o->executor != NULL || resources))) {
+        return EINVAL;
+    }
+    bulkhead_histogram *histograms = NULL;
+    if ((o->flags & BULKHEAD_TIMINGS) != 0) {
+        int saved = errno;
+        histograms = (bulkhead_histogram *)PLIM_MALLOC(2 * sizeof *histograms);
+        errno = saved;
+        if (histograms == NULL) {
+            return ENOMEM;
+        }
+        memset(histograms, 0, 2 * sizeof *histograms);
+    }
+    uint64_t permits = bulkhead_limit_(o->permits, 1, BULKHEAD_PERMITS_MAX_);
+    memset((void *)b, 0, sizeof *b);
+    plim_gate_init_(&b->gate, permits * BULKHEAD_PERMIT_ONE_);
+    plim_store_relaxed_(&b->permits, permits);
+    plim_store_relaxed_(&b->limit,
+                        bulkhead_limit_(o->queue, BULKHEAD_QUEUE_MAX_, BULKHEAD_QUEUE_MAX_));
+    b->flags = o->flags | (o->on_event != NULL ? (uint32_t)BULKHEAD_EVENTS_ : 0);
+    b->type = o->type;
+    b->timeout_ns = o->timeout_ns;
+    b->retry_delay_ns = o->retry_delay_ns;
+    b->retry_delay_max_ns = o->retry_delay_max_ns == 0 ? PLIM_S(60) : o->retry_delay_max_ns;
+    b->run_timeout_ns = o->run_timeout_ns;
+    b->attempts = o->attempts == 0 ? 1 : o->attempts;
+    b->worker_start = o->worker_start;
+    b->worker_stop = o->worker_stop;
+    b->retryable = o->retryable;
+    b->on_event = o->on_event;
+    b->user = o->user;
+    b->histograms = histograms;
+    b->dice = (uint64_t)plim_now_();
+    if (o->executor != NULL) {
+        b->executor = *o->executor;
+    }
+    const char *name = o->name == NULL ? "bulkhead" : o->name;
+    for (size_t i = 0; i + 1 < sizeof b->name && name[i] != 0; i++) {
+        b->name[i] = name[i];
+    }
+    plim_init_(&b->making, 1);
+    return 0;
+}
+
+static inline int bulkhead_resize(bulkhead *b, int32_t permits, int32_t queue)
+{
+    if (permits < PLIM_NONE || queue < PLIM_NONE) {
+        return EINVAL;
+    }
+    uint64_t now = bulkhead_limit_(permits, 1, BULKHEAD_PERMITS_MAX_);
+    bulkhead_section_ s = bulkhead_lock_(b);
+    s.word += (now - plim_load_relaxed_(&b->permits)) * BULKHEAD_PERMIT_ONE_;
+    plim_store_relaxed_(&b->permits, now);
+    plim_store_relaxed_(&b->limit,
+                        bulkhead_limit_(queue, BULKHEAD_QUEUE_MAX_, BULKHEAD_QUEUE_MAX_));
+    bulkhead_grant_(b, &s);
+    if (b->threads - b->stuck > now) { /* some are to go */
+        b->searching += plim_end_waits_(&s.woken, &b->parked, 0);
+    }
+    bulkhead_unlock_(b, &s);
+    bulkhead_after_(b, &s);
+    bulkhead_tell_(b, BULKHEAD_EVENT_RESIZED, NULL, NULL, BULKHEAD_PENDING, 0, 0);
+    return 0;
+}
+
+static inline int bulkhead_wait_idle(bulkhead *b, int64_t timeout_ns)
+{
+    plim_waiter_ self;
+    bulkhead_section_ s = bulkhead_lock_(b);
+    bool quiet = bulkhead_is_quiet_(b, &s);
+    int error = quiet ? 0 : bulkhead_inside_(b) ? EDEADLK : timeout_ns <= 0 ? ETIMEDOUT : 0;
+    if (error == 0 && !quiet) {
+        plim_waiter_init_(&self);
+        plim_append_(&b->quiet, &self.node);
+        bulkhead_staff_(b, &s);
+    }
+    bulkhead_unlock_(b, &s);
+    bulkhead_after_(b, &s);
+    if (error == 0 && !quiet) {
+        error = plim_sleep_(&self, timeout_ns, true);
+        if (error == ETIMEDOUT) {
+            s = bulkhead_lock_(b);
+            plim_unlink_(&b->quiet, &self.node);
+            bulkhead_unlock_(b, &s);
+        }
+    }
+    return error;
+}
+
+/* Sends away everybody who waits. What is ready comes before what is queued. */
+PLIM_SLOW_ void bulkhead_abort_(bulkhead *b, bulkhead_section_ *s)
+{
+    plim_list_ *lists[] = {&b->ready_jobs, &b->queue, &b->later};
+    b->aborting = true;
+    for (int i = 0; i < 3; i++) {
+        for (plim_node_ *next, *at = lists[i]->first; at != NULL; at = next) {
+            bulkhead_entry_ *entry = (bulkhead_entry_ *)(void *)at;
+            bulkhead_caller_ *caller = entry->caller;
+            next = at->next;
+            if (caller == NULL) {
+                bulkhead_withdraw_(b, s, BULKHEAD_JOB_OF_(entry));
+                bulkhead_end_early_(b, s, BULKHEAD_JOB_OF_(entry), BULKHEAD_ABORTED);
+            } else if (!caller->nudged && plim_decide_(&caller->waiter, PLIM_ENDED_)) {
+                bulkhead_dequeue_(b, s, entry);
+                caller->waiter.answer = ESHUTDOWN;
+                plim_append_(&s->woken, &caller->waiter.node);
+            }
+        }
+    }
+}
+
+/* Waits for the end of a bulkhead that is closing; ends the section. */
+PLIM_SLOW_ int bulkhead_await_end_(bulkhead *b, bulkhead_section_ *s, int64_t timeout_ns)
+{
+    plim_waiter_ self;
+    plim_waiter_init_(&self);
+    plim_append_(&b->ends, &self.node);
+    bulkhead_unlock_(b, s);
+    bulkhead_after_(b, s);
+    int error = plim_sleep_(&self, timeout_ns, true);
+    if (error == ETIMEDOUT) {
+        *s = bulkhead_lock_(b);
+        plim_unlink_(&b->ends, &self.node);
+        bulkhead_unlock_(b, s);
+    }
+    return error;
+}
+
+static inline int bulkhead_close(bulkhead *b, int how, int64_t timeout_ns)
+{
+    if (how != BULKHEAD_DRAIN && how != BULKHEAD_ABORT) {
+        return EINVAL;
+    }
+    bulkhead_section_ s = bulkhead_lock_(b);
+    if (timeout_ns > 0 && bulkhead_inside_(b)) {
+        bulkhead_unlock_(b, &s);
+        return EDEADLK;
+    }
+    s.word |= BULKHEAD_CLOSED_;
+    b->closing = true;
+    plim_end_waits_(&s.woken, &b->room, ESHUTDOWN);
+    if (how == BULKHEAD_ABORT) {
+        bulkhead_abort_(b, &s);
+    }
+    bulkhead_staff_(b, &s);
+    int error = bulkhead_await_end_(b, &s, timeout_ns);
+    if (error == ETIMEDOUT && timeout_ns > 0) {
+        s = bulkhead_lock_(b);
+        bulkhead_abort_(b, &s);
+        /* If nothing runs, what is left are threads that end: let them. */
+        bool runs = bulkhead_available_(s.word) != (int64_t)plim_load_relaxed_(&b->permits);
+        error = bulkhead_await_end_(b, &s, runs ? 0 : PLIM_MS(100));
+    }
+    return error;
+}
+
+static inline int bulkhead_destroy(bulkhead *b)
+{
+    bulkhead_section_ s = bulkhead_lock_(b);
+    if (!bulkhead_is_quiet_(b, &s)) {
+        bulkhead_unlock_(b, &s);
+        return EBUSY;
+    }
+    s.word |= BULKHEAD_CLOSED_;
+    b->closing = true;
+    bulkhead_await_end_(b, &s, PLIM_FOREVER);
+    for (bulkhead_worker_ *at = b->gone; at != NULL; at = at->next_free) {
+        plim_thread_join_(at->thread);
+    }
+    if (plim_load_relaxed_(&b->supervised) != 0) {
+        plim_thread_join_(b->supervisor);
+    }
+    for (bulkhead_worker_ *next, *at = b->workers; at != NULL; at = next) {
+        next = at->next;
+        PLIM_FREE(at);
+    }
+    PLIM_FREE(b->histograms);
+    return 0;
+}
+
+static inline bulkhead_stats bulkhead_snapshot(bulkhead *b)
+{
+    bulkhead_stats stats;
+    memset(&stats, 0, sizeof stats);
+    int64_t now = b->histograms == NULL ? 0 : plim_now_();
+    bulkhead_section_ s = bulkhead_lock_(b); /* the word stands still */
+    uint64_t permits = plim_load_relaxed_(&b->permits), limit = plim_load_relaxed_(&b->limit);
+    int64_t available = bulkhead_available_(s.word);
+    stats.permits = permits == BULKHEAD_PERMITS_MAX_ ? BULKHEAD_UNLIMITED : (uint32_t)permits;
+    stats.queue = limit == BULKHEAD_QUEUE_MAX_ ? BULKHEAD_UNLIMITED : (uint32_t)limit;
+    stats.in_use = (uint32_t)((int64_t)permits - available);
+    stats.available = available > 0 ? (uint32_t)available : 0;
+    stats.queued = (uint32_t)bulkhead_queued_(s.word);
+    stats.delayed = (uint32_t)plim_load_relaxed_(&b->delayed);
+    stats.peak_in_use = (uint32_t)(b->peak_in_use > stats.in_use ? b->peak_in_use : stats.in_use);
+    stats.peak_queued = (uint32_t)b->peak_queued;
+    stats.workers = b->threads;
+    stats.workers_idle = b->searching;
+    for (plim_node_ *at = b->parked.first; at != NULL; at = at->next) {
+        stats.workers_idle++;
+    }
+    stats.workers_stuck = b->stuck;
+    stats.accepted = b->accepted;
+    stats.rejected = plim_load_relaxed_(&b->rejected);
+    stats.succeeded = b->ended[BULKHEAD_SUCCEEDED];
+    stats.failed = b->ended[BULKHEAD_FAILED];
+    stats.timed_out = b->ended[BULKHEAD_TIMED_OUT];
+    stats.expired = b->ended[BULKHEAD_EXPIRED];
+    stats.cancelled = b->ended[BULKHEAD_CANCELLED];
+    stats.aborted = b->ended[BULKHEAD_ABORTED];
+    stats.retried = b->retried;
+    stats.late = b->late;
+    if (b->histograms != NULL) {
+        bulkhead_entry_ *first = (bulkhead_entry_ *)(void *)b->queue.first;
+        if (first != NULL) {
+            stats.longest_wait_ns = now - (first->caller != NULL ? first->caller->since
+                                                                 : BULKHEAD_JOB_OF_(first)->since_);
+        }
+        stats.wait = b->histograms[0];
+        stats.run = b->histograms[1];
+    }
+    bulkhead_unlock_(b, &s);
+    /* Left first: what has left has entered. */
+    stats.succeeded += plim_load_relaxed_(&b->left);
+    stats.failed += plim_load_relaxed_(&b->left_failed);
+    stats.accepted += plim_load_relaxed_(&b->entered);
+    stats.longest_wait_ns = stats.longest_wait_ns < 0 ? 0 : stats.longest_wait_ns;
+    return stats;
+}
+
+static inline const char *bulkhead_outcome_name(bulkhead_outcome outcome)
+{
+    static const char *const names[] = {"pending", "succeeded", "failed", "timed_out",
+                                        "expired", "cancelled", "aborted"};
+    return (unsigned)outcome <= BULKHEAD_ABORTED ? names[outcome] : "unknown";
+}
+
+/* ---- Figures as text, options from the environment, the bulkhead as an executor -------------- */
+
+/* name{bulkhead="label" and more; the rest of the line is the caller's. */
+static inline void bulkhead_put_sample_(bulkhead_text_ *text, const char *name, const char *suffix,
+                                        const char *label, const char *more)
+{
+    bulkhead_put_(text, "bulkhead_");
+    bulkhead_put_(text, name);
+    bulkhead_put_(text, suffix);
+    bulkhead_put_(text, "{bulkhead=\"");
+    for (; *label != 0; label++) {
+        if (*label == '\\' || *label == '"' || *label == '\n') {
+            bulkhead_put_char_(text, '\\');
+        }
+        bulkhead_put_char_(text, *label == '\n' ? 'n' : *label);
+    }
+    bulkhead_put_(text, "\"");
+    bulkhead_put_(text, more);
+}
+
+static inline void bulkhead_put_type_(bulkhead_text_ *text, const char *name, const char *type)
+{
+    bulkhead_put_(text, "# TYPE bulkhead_");
+    bulkhead_put_(text, name);
+    bulkhead_put_(text, type);
+}
+
+PLIM_SLOW_ void bulkhead_put_histogram_(bulkhead_text_ *text, const char *name, const char *label,
+                                        const bulkhead_histogram *h)
+{
+    uint64_t seen = 0;
+    unsigned bucket = 0;
+    bulkhead_put_type_(text, name, " histogram\n");
+    /* 1 us, 4 us, 16 us, ..., 69 s: always the same, as Prometheus wants it. */
+    for (unsigned power = 10; power <= 36; power += 2) {
+        int64_t end = ((int64_t)1 << power) - 1;
+        for (; bulkhead_bucket_end_(bucket) <= end; bucket++) {
+            seen += h->buckets[bucket];
+        }
+        bulkhead_put_sample_(text, name, "_bucket", label, ",le=\"");
+        bulkhead_put_seconds_(text, end);
+        bulkhead_put_(text, "\"} ");
+        bulkhead_put_number_(text, seen);
+        bulkhead_put_(text, "\n");
+    }
+    bulkhead_put_sample_(text, name, "_bucket", label, ",le=\"+Inf\"} ");
+    bulkhead_put_number_(text, h->count);
+    bulkhead_put_(text, "\n");
+    bulkhead_put_sample_(text, name, "_sum", label, "} ");
+    bulkhead_put_seconds_(text, h->sum_ns);
+    bulkhead_put_(text, "\n");
+    bulkhead_put_sample_(text, name, "_count", label, "} ");
+    bulkhead_put_number_(text, h->count);
+    bulkhead_put_(text, "\n");
+}
+
+static inline size_t bulkhead_prometheus(const bulkhead_stats *stats, const char *name, char *out,
+                                         size_t capacity)
+{
+    const struct {
+        const char *name, *type;
+        uint64_t value;
+    } figures[] = {
+        {"permits", " gauge\n", stats->permits},
+        {"queue_limit", " gauge\n", stats->queue},
+        {"in_use", " gauge\n", stats->in_use},
+        {"available", " gauge\n", stats->available},
+        {"queued", " gauge\n", stats->queued},
+        {"delayed", " gauge\n", stats->delayed},
+        {"workers", " gauge\n", stats->workers},
+        {"workers_idle", " gauge\n", stats->workers_idle},
+        {"workers_stuck", " gauge\n", stats->workers_stuck},
+        {"accepted_total", " counter\n", stats->accepted},
+        {"rejected_total", " counter\n", stats->rejected},
+        {"succeeded_total", " counter\n", stats->succeeded},
+        {"failed_total", " counter\n", stats->failed},
+        {"timed_out_total", " counter\n", stats->timed_out},
+        {"expired_total", " counter\n", stats->expired},
+        {"cancelled_total", " counter\n", stats->cancelled},
+        {"aborted_total", " counter\n", stats->aborted},
+        {"retried_total", " counter\n", stats->retried},
+        {"late_total", " counter\n", stats->late},
+    };
+    bulkhead_text_ text = {out, capacity, 0};
+    if (capacity != 0) {
+        out[0] = 0;
+    }
+    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
+        bulkhead_put_type_(&text, figures[i].name, figures[i].type);
+        bulkhead_put_sample_(&text, figures[i].name, "", name, "} ");
+        bulkhead_put_number_(&text, figures[i].value);
+        bulkhead_put_(&text, "\n");
+    }
+    bulkhead_put_histogram_(&text, "wait_seconds", name, &stats->wait);
+    bulkhead_put_histogram_(&text, "run_seconds", name, &stats->run);
+    return text.length;
+}
+
+/* Looks up prefix + middle + name. */
+PLIM_SLOW_ const char *bulkhead_env_(const char *prefix, const char *middle, const char *name)
+{
+    char variable[128];
+    bulkhead_text_ text = {variable, sizeof variable, 0};
+    bulkhead_put_(&text, prefix);
+    bulkhead_put_(&text, middle);
+    bulkhead_put_(&text, name);
+    return text.length < sizeof variable ? getenv(variable) : NULL;
+}
+
+/* Reads a number of the environment into *value, at most `most`; 0 is PLIM_NONE, and no limit is
+ * `unlimited`. False: it is not one. */
+PLIM_SLOW_ bool bulkhead_read_(const char *prefix, const char *name, int64_t most,
+                               int64_t unlimited, int64_t *value)
+{
+    const char *text = bulkhead_env_(prefix, "", name);
+    text = text != NULL ? text : bulkhead_env_(prefix, "DEFAULT_", name);
+    if (text == NULL) {
+        return true;
+    }
+    if (strcmp(text, "null") == 0 || strcmp(text, "unlimited") == 0) {
+        *value = unlimited;
+        return true;
+    }
+    int64_t number = 0;
+    const char *at = text;
+    for (; *at >= '0' && *at <= '9'; at++) {
+        int digit = *at - '0';
+        if (number > (most - digit) / 10) {
+            return false;
+        }
+        number = number * 10 + digit;
+    }
+    if (at == text || *at != 0) {
+        return false;
+    }
+    *value = number == 0 ? PLIM_NONE : number;
+    return true;
+}
+
+static inline int bulkhead_options_from_env(bulkhead_options *options, const char *prefix)
+{
+    if (options == NULL || prefix == NULL) {
+        return EINVAL;
+    }
+    const int64_t kept = INT64_MIN; /* no variable says anything */
+    int64_t permits = options->permits, queue = options->queue, timeout_ms = kept;
+    if (!bulkhead_read_(prefix, "PERMITS", INT32_MAX, BULKHEAD_UNLIMITED, &permits) ||
+        !bulkhead_read_(prefix, "QUEUE", INT32_MAX, BULKHEAD_UNLIMITED, &queue) ||
+        !bulkhead_read_(prefix, "TIMEOUT_MS", INT64_MAX / 1000000, PLIM_FOREVER, &timeout_ms)) {
+        return EINVAL;
+    }
+    options->permits = (int32_t)permits;
+    options->queue = (int32_t)queue;
+    if (timeout_ms != kept) {
+        options->timeout_ns =
+            timeout_ms == PLIM_FOREVER || timeout_ms < 0 ? timeout_ms : PLIM_MS(timeout_ms);
+    }
+    return 0;
+}
+
+/* Somebody else's work, as a job. */
+typedef struct bulkhead_errand_ {
+    bulkhead_job job;
+    void (*run)(void *);
+    void *arg;
+} bulkhead_errand_;
+
+PLIM_SLOW_ int bulkhead_run_errand_(bulkhead_job *job)
+{
+    bulkhead_errand_ *errand = (bulkhead_errand_ *)job->arg;
+    void (*run)(void *) = errand->run;
+    errand->run = NULL;
+    run(errand->arg);
+    return 0;
+}
+
+/* Whatever has become of it, it is run once. */
+PLIM_SLOW_ void bulkhead_errand_done_(bulkhead_job *job)
+{
+    bulkhead_errand_ *errand = (bulkhead_errand_ *)job->arg;
+    if (errand->run != NULL) {
+        bulkhead_run_errand_(job);
+    }
+    PLIM_FREE(errand);
+}
+
+PLIM_SLOW_ int bulkhead_execute_errand_(void *ctx, void (*run)(void *), void *arg)
+{
+    int saved = errno;
+    bulkhead_errand_ *errand = (bulkhead_errand_ *)PLIM_MALLOC(sizeof *errand);
+    errno = saved;
+    if (errand == NULL) {
+        return ENOMEM;
+    }
+    memset((void *)errand, 0, sizeof *errand);
+    errand->job.run = bulkhead_run_errand_;
+    errand->job.arg = errand;
+    errand->job.done = bulkhead_errand_done_;
+    errand->job.detached = true;
+    errand->job.attempts = 1;
+    errand->job.run_timeout_ns = PLIM_NONE; /* whoever waits for it waits for its end */
+    errand->run = run;
+    errand->arg = arg;
+    int error = bulkhead_submit((bulkhead *)ctx, &errand->job);
+    if (error != 0) {
+        PLIM_FREE(errand);
+    }
+    return error;
+}
+
+static inline plim_executor bulkhead_executor(bulkhead *b)
+{
+    plim_executor executor = {bulkhead_execute_errand_, b};
+    return executor;
+}
+
+#endif /* PLIM_BULKHEAD_H */
+
+/*
+ * MIT License
+ *
+ * Copyright (c) 2026 The Plimsoll authors
+ *
+ * Permission is hereby granted, free of charge, to any person obtaining a copy of this software
+ * and associated documentation files (the "Software"), to deal in the Software without
+ * restriction, including without limitation the rights to use, copy, modify, merge, publish,
+ * distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the
+ * Software is furnished to do so, subject to the following conditions:
+ *
+ * The above copyright notice and this permission notice shall be included in all copies or
+ * substantial portions of the Software.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING
+ * BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND
+ * NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM,
+ * DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
+ * OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+ */
