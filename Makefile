@@ -5,7 +5,7 @@ CC     ?= cc
 CXX    ?= c++
 PREFIX ?= /usr/local
 
-HEADERS  = semaphore.h weighted_sem.h
+HEADERS  = semaphore.h weighted_sem.h bulkhead.h
 WARNINGS = -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror
 CFLAGS  ?= -O2 -g
 STD      = -std=c11

@@ -3868,7 +3868,12 @@ PLIM_SLOW_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhead_
     plim_store_relaxed_(&job->phase_, BULKHEAD_ROOM_);
     plim_append_(&b->room, &self.waiter.node);
     bulkhead_unlock_(b, s);
-    int error = plim_sleep_(&self.waiter, timeout_ns, true);
+    /* It is the workers who make room, and they may want the CPU: so it is offered to them. */
+    bool on = true;
+    for (int i = 0; on && i < PLIM_SPIN && plim_load_relaxed_(&self.waiter.wake.word) == 0; i++) {
+        on = plim_look_on_(i, PLIM_SPIN / 2);
+    }
+    int error = plim_sleep_(&self.waiter, timeout_ns, false);
     if (error != 0) {
         *s = bulkhead_lock_(b);
         if (error == ETIMEDOUT) {

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/types.h>
 #include <time.h>
 
 #ifdef __cplusplus
@@ -68,8 +69,37 @@ typedef struct bench_contestant {
     void (*pong)(bench_thread *self);
 } bench_contestant;
 
+/* A peer in a process of its own; children.h does the rest. */
+typedef struct bench_child {
+    const char *name, *command[4];
+    char version[128];
+    pid_t pid; /* 0: it is not there, or has died */
+    int to, from;
+} bench_child;
+
 /* Those that are compiled elsewhere than in bench_semaphore.c. */
 extern const bench_contestant bench_csem_nospin, bench_std_semaphore, bench_lightweight;
+
+static inline void must(int error)
+{
+    if (error != 0) {
+        abort();
+    }
+}
+
+static inline int empty_job(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+/* An empty job as the header sees it: by a pointer that the compiler cannot look through. */
+static inline int (*unknown_job(void))(void *)
+{
+    int (*fn)(void *) = empty_job;
+    __asm__ volatile("" : "+r"(fn));
+    return fn;
+}
 
 static inline int bench_phase(bench_run *run)
 {

@@ -21,19 +21,12 @@
 #include "bench.h"
 #include "weighted_peers.h"
 
-#include <fcntl.h>
 #include <math.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
-#ifdef __linux__
-#include <sys/prctl.h>
-#endif
 
 /* ---- The contestants ------------------------------------------------------------------------ */
 
@@ -44,14 +37,6 @@ enum { FEW_ONLY = 32 };
 enum { FEW_IF_SHORT = 64 };
 
 typedef enum order { IN_ORDER, ANY_ORDER } order;
-
-/* A peer in a process of its own. */
-typedef struct child {
-    const char *name, *command[4];
-    char version[128];
-    pid_t pid; /* 0: it is not there, or has died */
-    int to, from;
-} child;
 
 typedef struct contestant {
     const char *label;
@@ -68,7 +53,7 @@ typedef struct contestant {
     void (*take)(void *object);
     void (*give)(void *object);
     /* or a child, and what it is to be asked for. */
-    child *child;
+    bench_child *child;
     const char *variant;
 } contestant;
 
@@ -274,7 +259,7 @@ typedef struct begun {
 #include "weighted_loops.h"
 
 /* build.sh says where it has put the programs that it could build. */
-static child children[] = {
+static bench_child children[] = {
 #ifdef HAVE_GO
     {.name = "Go semaphore.Weighted", .command = {BENCH_DIRECTORY "/weighted_peer_go"}},
 #endif
@@ -402,157 +387,7 @@ static const char *skipped[16] = {
 };
 
 #include "report.h"
-
-static void skip(const char *text)
-{
-    int i = 0;
-    while (skipped[i] != NULL) {
-        i++;
-    }
-    skipped[i] = text;
-}
-
-/* ---- The children --------------------------------------------------------------------------- */
-
-/* It has died, or might as well have. */
-static void give_child_up(child *c)
-{
-    if (c->pid != 0) {
-        kill(c->pid, SIGKILL);
-        waitpid(c->pid, NULL, 0);
-        c->pid = 0;
-    }
-    snprintf(c->version, sizeof c->version, "%s (was built, but does not answer)", c->name);
-    skip(c->version);
-}
-
-/* A line of what it says; false if it says nothing for a minute, or never will. */
-static bool hear(child *c, char *line, size_t size)
-{
-    size_t length = 0;
-    while (c->pid != 0 && length + 1 < size) {
-        struct pollfd readable = {.fd = c->from, .events = POLLIN};
-        char byte;
-        if (poll(&readable, 1, 60000) != 1 || read(c->from, &byte, 1) != 1) {
-            return false;
-        }
-        if (byte == '\n') {
-            line[length] = '\0';
-            return true;
-        }
-        line[length++] = byte;
-    }
-    return false;
-}
-
-static void start_child(child *c)
-{
-    int in[2], out[2];
-    char line[128];
-    if (pipe(in) != 0 || pipe(out) != 0) {
-        return;
-    }
-    for (int i = 0; i < 2; i++) { /* a child must not keep its sister's pipe open */
-        fcntl(in[i], F_SETFD, FD_CLOEXEC);
-        fcntl(out[i], F_SETFD, FD_CLOEXEC);
-    }
-    fflush(stdout);
-    c->pid = fork();
-    if (c->pid == 0) {
-#ifdef __linux__
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-#endif
-        signal(SIGPIPE, SIG_DFL);
-        dup2(in[0], 0);
-        dup2(out[1], 1);
-        char *arguments[5] = {NULL};
-        for (int i = 0; i < 4 && c->command[i] != NULL; i++) {
-            arguments[i] = strdup(c->command[i]);
-        }
-        execvp(arguments[0], arguments);
-        _exit(127);
-    }
-    close(in[0]);
-    close(out[1]);
-    c->to = in[1];
-    c->from = out[0];
-    if (c->pid < 0) {
-        c->pid = 0;
-    }
-    if (hear(c, line, sizeof line) && strncmp(line, "ready ", 6) == 0) {
-        snprintf(c->version, sizeof c->version, "%s", line + 6);
-    } else {
-        give_child_up(c);
-    }
-}
-
-static void stop_children(void)
-{
-    for (int i = 0; i < CHILDREN; i++) {
-        if (children[i].pid != 0) {
-            close(children[i].to); /* nothing more to read: it ends */
-            waitpid(children[i].pid, NULL, 0);
-            children[i].pid = 0;
-        }
-    }
-}
-
-/* One repetition of a child: up to two numbers, not a number for those that it does not give. */
-__attribute__((format(printf, 3, 4))) static void ask(const contestant *who, double out[],
-                                                      const char *format, ...)
-{
-    char line[128];
-    va_list arguments;
-    child *c = who->child;
-    out[0] = out[1] = (double)NAN;
-    if (c->pid == 0) {
-        return;
-    }
-    va_start(arguments, format);
-    int length = snprintf(line, sizeof line, "%s ", who->variant);
-    length += vsnprintf(line + length, sizeof line - (size_t)length - 1, format, arguments);
-    va_end(arguments);
-    line[length++] = '\n';
-    if (write(c->to, line, (size_t)length) == length && hear(c, line, sizeof line) &&
-        sscanf(line, "%lf %lf", &out[0], &out[1]) >= 1) {
-        return;
-    }
-    give_child_up(c);
-    printf("\n%s does not answer, and is left out from here on\n", c->name);
-}
-
-/* CPU time of all children so far. */
-static double children_ns(void)
-{
-    double all = 0;
-#ifdef __linux__
-    for (int i = 0; i < CHILDREN; i++) {
-        clockid_t clock;
-        if (children[i].pid != 0 && clock_getcpuclockid(children[i].pid, &clock) == 0) {
-            all += (double)bench_clock(clock);
-        }
-    }
-#endif
-    return all;
-}
-
-static process process_of(const contestant *who)
-{
-    if (who->child == NULL) {
-        return OWN_PROCESS;
-    }
-    return who->child->pid != 0 ? CHILD_PROCESS : DEAD_CHILD;
-}
-
-static void give_up_with_children(int signal_number)
-{
-    for (int i = 0; i < CHILDREN; i++) {
-        if (children[i].pid != 0) {
-            kill(children[i].pid, SIGKILL);
-        }
-    }
-    give_up(signal_number);
-}
+#include "children.h"
 
 /* ---- Repetitions of each scenario ----------------------------------------------------------- */
 
@@ -904,19 +739,10 @@ static const program bench_weighted_sem = {
 int main(int argc, char **argv)
 {
     FILE *json = begin_report(&bench_weighted_sem, argc, argv);
-    signal(SIGALRM, give_up_with_children);
-    signal(SIGPIPE, SIG_IGN); /* of a child that has died */
-    for (int i = 0; i < CHILDREN; i++) {
-        start_child(&children[i]);
-    }
+    start_children();
     calibrate();
     print_machine();
-    for (int i = 0; i < CHILDREN; i++) {
-        if (children[i].pid != 0) {
-            printf("peer       %s, %s: a process of its own, that takes its turns\n",
-                   children[i].name, children[i].version);
-        }
-    }
+    print_children();
     print_skipped();
     run_scenarios();
     stop_children();

@@ -39,10 +39,10 @@ probe() {
     fi
 }
 
-# probe_cxx LABEL MACRO REASON LINE...: a C++20 program of these lines
+# probe_cxx LABEL MACRO REASON LIBRARIES LINE...: a C++20 program of these lines
 probe_cxx() {
-    label=$1 macro=$2 reason=$3
-    shift 3
+    label=$1 macro=$2 reason=$3 library=$4
+    shift 4
     printf '%s\n' 'int main() { return 0; }' >"$out/probe.cc"
     # shellcheck disable=SC2086
     if ! $CXX $CXXFLAGS -std=c++20 "$out/probe.cc" -o "$out/probe" >/dev/null 2>&1; then
@@ -50,8 +50,9 @@ probe_cxx() {
     fi
     printf '%s\n' "$@" >"$out/probe.cc"
     # shellcheck disable=SC2086
-    if $CXX $CXXFLAGS -std=c++20 -w "$out/probe.cc" -o "$out/probe" -pthread >/dev/null 2>&1; then
-        have="$have -D$macro" link=$CXX
+    if $CXX $CXXFLAGS -std=c++20 -w "$out/probe.cc" -o "$out/probe" -pthread $library \
+        >/dev/null 2>&1; then
+        have="$have -D$macro" libraries="$libraries $library" link=$CXX
         echo "peer $label: found"
     else
         echo "peer $label: skipped, $reason"
@@ -69,38 +70,73 @@ probe nsync HAVE_NSYNC 'libnsync-dev is not installed' -lnsync '#include <nsync.
     'int main(void) { nsync_mu m; nsync_mu_init(&m); nsync_mu_lock(&m); return 0; }'
 probe 'uv_sem' HAVE_LIBUV 'libuv1-dev is not installed' -luv '#include <uv.h>' \
     'int main(void) { uv_sem_t s; return uv_sem_init(&s, 1); }'
-probe_cxx 'std::counting_semaphore' HAVE_STD_SEMAPHORE 'there is no <semaphore>' \
+probe_cxx 'std::counting_semaphore' HAVE_STD_SEMAPHORE 'there is no <semaphore>' '' \
     '#include <semaphore>' 'int main() { std::counting_semaphore<> s(1); s.acquire(); }'
-probe_cxx 'LightweightSemaphore' HAVE_LIGHTWEIGHT 'libconcurrentqueue-dev is not installed' \
+probe_cxx 'LightweightSemaphore' HAVE_LIGHTWEIGHT 'libconcurrentqueue-dev is not installed' '' \
     '#include <concurrentqueue/concurrentqueue.h>' \
     '#include <concurrentqueue/lightweightsemaphore.h>' \
     'int main() { moodycamel::LightweightSemaphore s(1); s.wait(); }'
+
+# Those of bulkhead.h alone: their libraries are linked to no other benchmark.
+semaphore_libraries=$libraries semaphore_link=$link
+libraries='' link=$CC
+# Not ours, so no warnings about it.
+glib=$(pkg-config --cflags glib-2.0 2>/dev/null | sed 's/-I/-isystem /g') || glib=
+probe 'GLib GThreadPool' HAVE_GLIB 'libglib2.0-dev is not installed' "$glib -lglib-2.0" \
+    '#include <glib.h>' \
+    'int main(void) { return g_thread_pool_new(0, 0, 1, TRUE, 0) == 0; }'
+probe 'libuv uv_queue_work' HAVE_UV_POOL 'libuv1-dev is not installed' -luv '#include <uv.h>' \
+    'int main(void) { uv_work_t w; return uv_queue_work(uv_default_loop(), &w, 0, 0); }'
+probe_cxx 'TBB task_arena' HAVE_TBB 'libtbb-dev is not installed' -ltbb \
+    '#include <tbb/global_control.h>' '#include <tbb/task_arena.h>' \
+    'int main() { tbb::task_arena a(2, 0); a.enqueue([] {}); }'
+probe_cxx 'BlockingConcurrentQueue' HAVE_MOODYCAMEL 'libconcurrentqueue-dev is not installed' '' \
+    '#include <concurrentqueue/blockingconcurrentqueue.h>' \
+    'int main() { moodycamel::BlockingConcurrentQueue<int> q; q.enqueue(1); }'
 rm -f "$out/probe" "$out/probe.c" "$out/probe.cc"
 
-# The peers of weighted_sem.h in other languages are programs of their own, and are there if they
-# can be built. Everything that their tools write goes below $out.
+# The peers in other languages are programs of their own, and are there if they can be built.
+# Everything that their tools write goes below $out.
 out_path=$(cd "$out" && pwd)
-weighted=
+have_foreign=
 
 # foreign LABEL MACRO REASON FUNCTION: that function builds it
 foreign() {
     if "$4" >"$out/$4.log" 2>&1; then
-        weighted="$weighted -D$2"
+        have_foreign="$have_foreign -D$2"
         echo "peer $1: found"
     else
         echo "peer $1: skipped, $3 (see $out/$4.log)"
     fi
 }
 
-build_go() {
+# go_program NAME: bench/NAME.go
+go_program() {
     mkdir -p "$out/go"
     HOME=$out_path/go GOCACHE=$out_path/go/cache GO111MODULE=off GOPATH=/usr/share/gocode \
-        GOTOOLCHAIN=local go build -o "$out/weighted_peer_go" bench/weighted_peer.go
+        GOTOOLCHAIN=local go build -o "$out/$1_go" "bench/$1.go"
+}
+
+build_go() {
+    go_program weighted_peer
+}
+
+build_go_pool() {
+    go_program bulkhead_peer
+}
+
+# java_program NAME: bench/NAME.java
+java_program() {
+    mkdir -p "$out/java"
+    command -v java && javac -d "$out/java" "bench/$1.java"
 }
 
 build_java() {
-    mkdir -p "$out/java"
-    command -v java && javac -d "$out/java" bench/WeightedPeer.java
+    java_program WeightedPeer
+}
+
+build_java_pool() {
+    java_program BulkheadPeer
 }
 
 # Debian's crates are a directory that takes the place of crates.io.
@@ -123,6 +159,9 @@ foreign 'Go semaphore.Weighted' HAVE_GO \
     'golang-go or golang-golang-x-sync-dev is not installed' build_go
 foreign 'Java Semaphore' HAVE_JAVA 'default-jdk-headless is not installed' build_java
 foreign 'tokio Semaphore' HAVE_TOKIO 'cargo or librust-tokio-dev is not installed' build_tokio
+foreign 'Go channel pool' HAVE_GO_POOL 'golang-go is not installed' build_go_pool
+foreign 'Java ThreadPoolExecutor' HAVE_JAVA_POOL 'default-jdk-headless is not installed' \
+    build_java_pool
 
 objects="$out/bench_semaphore.o $out/csem_nospin.o"
 flags=$(printf '%s' "$CFLAGS" | sed 's/[\\"]/\\&/g')
@@ -132,13 +171,25 @@ flags=$(printf '%s' "$CFLAGS" | sed 's/[\\"]/\\&/g')
         -c bench/bench_semaphore.c -o "$out/bench_semaphore.o"
     $CC $CFLAGS -std=c11 -D_GNU_SOURCE $warnings -pthread \
         -c bench/csem_nospin.c -o "$out/csem_nospin.o"
-    if [ "$link" != "$CC" ]; then
+    if [ "$semaphore_link" != "$CC" ]; then
         $CXX $CXXFLAGS -std=c++20 $warnings $have -pthread -c bench/peers.cc -o "$out/peers.o"
         objects="$objects $out/peers.o"
     fi
-    $link ${LDFLAGS:-} $objects -o "$out/bench_semaphore" -pthread $libraries -lm
-    $CC $CFLAGS ${LDFLAGS:-} -std=c11 -D_GNU_SOURCE $warnings $have $weighted \
+    $semaphore_link ${LDFLAGS:-} $objects -o "$out/bench_semaphore" -pthread \
+        $semaphore_libraries -lm
+    $CC $CFLAGS ${LDFLAGS:-} -std=c11 -D_GNU_SOURCE $warnings $have $have_foreign \
         -DBENCH_FLAGS="\"$flags\"" -DBENCH_DIRECTORY="\"$out_path\"" bench/bench_weighted_sem.c \
-        -o "$out/bench_weighted_sem" -pthread $libraries -lm
+        -o "$out/bench_weighted_sem" -pthread $semaphore_libraries -lm
+
+    objects=$out/bench_bulkhead.o
+    $CC $CFLAGS -std=c11 -D_GNU_SOURCE $warnings $have $have_foreign $glib \
+        -DBENCH_FLAGS="\"$flags\"" -DBENCH_DIRECTORY="\"$out_path\"" -pthread \
+        -c bench/bench_bulkhead.c -o "$out/bench_bulkhead.o"
+    if [ "$link" != "$CC" ]; then
+        $CXX $CXXFLAGS -std=c++20 $warnings $have -pthread \
+            -c bench/bulkhead_peers.cc -o "$out/bulkhead_peers.o"
+        objects="$objects $out/bulkhead_peers.o"
+    fi
+    $link ${LDFLAGS:-} $objects -o "$out/bench_bulkhead" -pthread $libraries -lm
 }
-echo "built $out/bench_semaphore and $out/bench_weighted_sem"
+echo "built $out/bench_semaphore, $out/bench_weighted_sem and $out/bench_bulkhead"

@@ -268,7 +268,7 @@ static inline void *thread_main(void *arg)
     return NULL;
 }
 
-enum { THREADS_MAX = 16 };
+enum { THREADS_MAX = 64 };
 static bench_run run;
 static bench_thread threads[THREADS_MAX];
 

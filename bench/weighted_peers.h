@@ -11,28 +11,7 @@
 #include <sched.h>
 #include <stdbool.h>
 
-static inline void must(int error)
-{
-    if (error != 0) {
-        abort();
-    }
-}
-
 /* ---- The limits ----------------------------------------------------------------------------- */
-
-static int empty_job(void *arg)
-{
-    (void)arg;
-    return 0;
-}
-
-/* An empty job as the header sees it: by a pointer that the compiler cannot look through. */
-static inline int (*unknown_job(void))(void *)
-{
-    int (*fn)(void *) = empty_job;
-    __asm__ volatile("" : "+r"(fn));
-    return fn;
-}
 
 /* The least that starting a job on another thread can cost: the weight is taken with one
  * compare-and-swap, the job goes through a ring, and one worker spins for it. */
