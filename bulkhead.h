@@ -175,7 +175,8 @@ typedef enum bulkhead_outcome {
     BULKHEAD_TIMED_OUT, /* run_timeout_ns passed; the body may still run */
     BULKHEAD_EXPIRED,   /* start_within_ns passed and it had not begun */
     BULKHEAD_CANCELLED, /* by bulkhead_cancel, before it began */
-    BULKHEAD_ABORTED    /* closed, or the executor refused it, before it began */
+    BULKHEAD_ABORTED    /* before it began: closed, or the executor refused it, or no thread could
+                           be had and there was no other worker */
 } bulkhead_outcome;
 
 typedef enum bulkhead_event_type {
@@ -2803,6 +2804,15 @@ static inline void bulkhead_end_early_(bulkhead *b, bulkhead_section_ *s, bulkhe
     bulkhead_add_ended_(s, job);
 }
 
+/* It was accepted, and cannot be run after all: as if it had never been submitted. */
+static inline void bulkhead_refuse_(bulkhead *b, bulkhead_job *job)
+{
+    bulkhead_disarm_(b, job);
+    b->accepted--;
+    b->jobs--;
+    plim_store_relaxed_(&job->phase_, BULKHEAD_NEW_);
+}
+
 /* Takes a job that has not begun out of wherever it waits; false if it does not wait, or is the
  * executor's. */
 PLIM_SLOW_ bool bulkhead_withdraw_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
@@ -2940,16 +2950,15 @@ static inline void bulkhead_attempt_ended_(bulkhead *b, bulkhead_job *job, int w
 /* ---- After a section ------------------------------------------------------------------------ */
 
 PLIM_SLOW_ void bulkhead_execute_(void *arg);
-PLIM_SLOW_ int bulkhead_hire_(bulkhead *b);
-PLIM_SLOW_ int bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s);
+PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, const bulkhead_job *mine);
+PLIM_SLOW_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s);
 
-/* Does what the section has left to do. Returns why a worker could not be created, or 0. */
-static inline int bulkhead_after_(bulkhead *b, bulkhead_section_ *s)
+/* Does what the section has left to do. */
+static inline void bulkhead_after_(bulkhead *b, bulkhead_section_ *s)
 {
-    if (PLIM_LIKELY_(s->hires == 0 && s->granted.first == NULL && s->ended == NULL)) {
-        return 0;
+    if (!PLIM_LIKELY_(s->hires == 0 && s->granted.first == NULL && s->ended == NULL)) {
+        bulkhead_after_slow_(b, s);
     }
-    return bulkhead_after_slow_(b, s);
 }
 
 /* Ends a section in which a frame was left; it may be the last that somebody waits for. */
@@ -3009,13 +3018,11 @@ PLIM_SLOW_ void bulkhead_give_out_(bulkhead *b, plim_list_ *jobs)
     }
 }
 
-PLIM_SLOW_ int bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s)
+PLIM_SLOW_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s)
 {
-    int error = 0;
     bool framed = s->granted.first != NULL || s->ended != NULL;
     for (; s->hires > 0; s->hires--) {
-        int failed = bulkhead_hire_(b);
-        error = error != 0 ? error : failed;
+        bulkhead_hire_(b, NULL);
     }
     for (bulkhead_job *next, *job = s->ended; job != NULL; job = next) {
         next = job->next_; /* then its memory may go */
@@ -3031,7 +3038,6 @@ PLIM_SLOW_ int bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s)
     if (framed) {
         bulkhead_unbusy_(b, &s->frame);
     }
-    return error;
 }
 
 /* ---- Jobs on an executor -------------------------------------------------------------------- */
@@ -3345,8 +3351,36 @@ PLIM_SLOW_ plim_thread_result bulkhead_thread_(void *arg)
     return 0;
 }
 
-/* Creates the worker that was planned: 0, EAGAIN, ENOMEM. */
-PLIM_SLOW_ int bulkhead_hire_(bulkhead *b)
+/* There is no worker, and none can be had: nobody would ever run what waits for one. The job that
+ * is just being submitted is taken back; the others end. Returns whether that one was found; by its
+ * address only, somebody may have cancelled and freed it meanwhile. */
+PLIM_SLOW_ bool bulkhead_give_up_(bulkhead *b, bulkhead_section_ *s, const bulkhead_job *mine)
+{
+    plim_list_ *lists[] = {&b->ready_jobs, &b->queue};
+    bool found = false;
+    for (int i = 0; i < 2; i++) {
+        for (plim_node_ *next, *at = lists[i]->first; at != NULL; at = next) {
+            bulkhead_entry_ *entry = (bulkhead_entry_ *)(void *)at;
+            bulkhead_job *job = BULKHEAD_JOB_OF_(entry);
+            next = at->next;
+            if (entry->caller != NULL) {
+                continue;
+            }
+            bulkhead_withdraw_(b, s, job);
+            if (job == mine) {
+                found = true;
+                bulkhead_refuse_(b, job);
+            } else {
+                bulkhead_end_early_(b, s, job, BULKHEAD_ABORTED);
+            }
+        }
+    }
+    return found;
+}
+
+/* Creates the worker that was planned. If that fails and there is no other, returns why the job
+ * that is just being submitted is refused: EAGAIN, ENOMEM; else 0. */
+PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, const bulkhead_job *mine)
 {
     int error = 0;
     bulkhead_section_ s = bulkhead_lock_(b);
@@ -3393,8 +3427,13 @@ PLIM_SLOW_ int bulkhead_hire_(bulkhead *b)
             worker->next_free = b->vacant;
             b->vacant = worker;
         }
+        if (b->threads != 0 || !bulkhead_give_up_(b, &s, mine)) {
+            error = 0;
+        }
+        bulkhead_grant_(b, &s); /* callers who wait */
     }
     bulkhead_unlock_(b, &s);
+    bulkhead_after_(b, &s);
     return error;
 }
 
@@ -3460,9 +3499,6 @@ PLIM_SLOW_ plim_thread_result bulkhead_supervisor_(void *arg)
         bool sleeps =
             !quit && s.ended == NULL && s.granted.first == NULL && s.hires == 0 && told.job == NULL;
         int64_t until = b->timers == NULL ? PLIM_FOREVER : b->timers->at_;
-        if (sleeps && b->threads == 0 && plim_load_relaxed_(&b->ready) != 0) {
-            until = now + PLIM_MS(10); /* no thread could be had for them: try again */
-        }
         if (sleeps) {
             b->watch_until = until;
             plim_append_(&b->watch, &waiter.node);
@@ -3477,9 +3513,7 @@ PLIM_SLOW_ plim_thread_result bulkhead_supervisor_(void *arg)
                                   false) == ETIMEDOUT) {
             s = bulkhead_lock_(b);
             plim_unlink_(&b->watch, &waiter.node);
-            bulkhead_staff_(b, &s);
             bulkhead_unlock_(b, &s);
-            bulkhead_after_(b, &s);
         }
     }
     return 0;
@@ -3887,32 +3921,6 @@ PLIM_SLOW_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhead_
     return error;
 }
 
-/* The first worker could not be created: takes the job back, if it still waits for one. */
-PLIM_SLOW_ int bulkhead_take_back_(bulkhead *b, bulkhead_job *job, int error)
-{
-    bool waits = false;
-    bulkhead_section_ s = bulkhead_lock_(b);
-    /* By its address only: somebody may have cancelled and freed it meanwhile. */
-    for (plim_node_ *at = b->ready_jobs.first; at != NULL; at = at->next) {
-        waits = waits || BULKHEAD_JOB_OF_(at) == job;
-    }
-    for (plim_node_ *at = b->queue.first; at != NULL; at = at->next) {
-        waits = waits || BULKHEAD_JOB_OF_(at) == job;
-    }
-    error = b->threads == 0 && waits ? error : 0;
-    if (error != 0) {
-        bulkhead_withdraw_(b, &s, job);
-        bulkhead_disarm_(b, job);
-        b->accepted--;
-        b->jobs--;
-        plim_store_relaxed_(&job->phase_, BULKHEAD_NEW_);
-        bulkhead_grant_(b, &s);
-    }
-    bulkhead_unlock_(b, &s);
-    bulkhead_after_(b, &s);
-    return error;
-}
-
 /* The executor has run the job on the spot, and that has ended the thread. */
 typedef struct bulkhead_giving_ {
     bulkhead *owner;
@@ -3940,10 +3948,7 @@ PLIM_SLOW_ int bulkhead_give_first_(bulkhead *b, bulkhead_section_ *s, bulkhead_
     if (error != 0) {
         error = EAGAIN;
         t.word += BULKHEAD_PERMIT_ONE_;
-        bulkhead_disarm_(b, job);
-        b->accepted--;
-        b->jobs--;
-        plim_store_relaxed_(&job->phase_, BULKHEAD_NEW_);
+        bulkhead_refuse_(b, job);
         bulkhead_grant_(b, &t);
     }
     bulkhead_unlock_(b, &t);
@@ -4025,14 +4030,13 @@ PLIM_SLOW_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t tim
         if (own && b->threads == 0) {
             bulkhead_plan_hire_(b, &s); /* so that an accepted job never lacks all workers */
         }
-        const bool hires = s.hires != 0;
+        const uint32_t hires = s.hires;
         const bool gives = s.granted.first != NULL;
         bulkhead_unlock_(b, &s);
         if (gives) {
             error = bulkhead_give_first_(b, &s, job);
-        } else if (hires) {
-            error = bulkhead_after_(b, &s);
-            error = error == 0 ? 0 : bulkhead_take_back_(b, job, error);
+        } else if (hires != 0) {
+            error = bulkhead_hire_(b, job);
         }
         if (error != 0) {
             bulkhead_unnest_(b, &here);
@@ -4130,10 +4134,8 @@ PLIM_SLOW_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
     int error = bulkhead_waits_for_us_(job) || (deep && phase < BULKHEAD_RUNNING_) ? EDEADLK : 0;
     if (error == 0) {
         bulkhead_nest_(b, &nest, job);
-        bulkhead_staff_(b, &s); /* if there was no thread to be had until now */
     }
     bulkhead_unlock_(b, &s);
-    bulkhead_after_(b, &s);
     if (error == 0) {
         error = bulkhead_await_(&job->over_, timeout_ns);
         bulkhead_unnest_(b, &nest);
@@ -4388,10 +4390,8 @@ static inline int bulkhead_wait_idle(bulkhead *b, int64_t timeout_ns)
     if (error == 0 && !quiet) {
         plim_waiter_init_(&self);
         plim_append_(&b->quiet, &self.node);
-        bulkhead_staff_(b, &s);
     }
     bulkhead_unlock_(b, &s);
-    bulkhead_after_(b, &s);
     if (error == 0 && !quiet) {
         error = plim_sleep_(&self, timeout_ns, true);
         if (error == ETIMEDOUT) {
@@ -4458,7 +4458,6 @@ static inline int bulkhead_close(bulkhead *b, int how, int64_t timeout_ns)
     if (how == BULKHEAD_ABORT) {
         bulkhead_abort_(b, &s);
     }
-    bulkhead_staff_(b, &s);
     int error = bulkhead_await_end_(b, &s, timeout_ns);
     if (error == ETIMEDOUT && timeout_ns > 0) {
         s = bulkhead_lock_(b);
