@@ -46,7 +46,7 @@
  *   They all share the same permits and, if they have to wait, the same queue, in order of arrival.
  *
  *   Jobs run on threads of the bulkhead, its workers: started when first needed, never more than
- *   `permits`, kept until it is closed. Each may own something (a connection, a file) that
+ *   `permits` (besides stuck ones, below), kept until it is closed. Each may own something (a connection, a file) that
  *   worker_start makes and worker_stop ends, both on its thread; jobs find it in job->resource. Or
  *   jobs run on your executor (without resources):
  *
@@ -87,8 +87,9 @@
  *   Bounds       From any number of threads at once: exactly min(n, permits) of n run, min(queue,
  *                n - permits) wait, the rest is refused. One decision, never check and then act.
  *                Permit and place in the queue change in the same step, so nobody is refused while
- *                there is room. Jobs that come back for a retry, or are due after a delay, are
- *                never refused: with many of these the queue may be longer for a while.
+ *                there is room. A job with a delay has its place in the queue from the start,
+ *                one that waits for its retry too; the latter is never refused, so with many of
+ *                these more may wait than `queue` says, and nobody else until it is less.
  *   Order        First come, first served; a newcomer never gets a permit before those who wait.
  *                With BULKHEAD_UNFAIR callers of enter may: one who waits is then passed by others
  *                at most until it has been woken in vain once. That is faster under contention.
@@ -184,8 +185,8 @@ typedef enum bulkhead_event_type {
     BULKHEAD_EVENT_REJECTED,      /* result says why: EAGAIN, ETIMEDOUT, ESHUTDOWN, EDEADLK */
     BULKHEAD_EVENT_STARTED,       /* an attempt begins */
     BULKHEAD_EVENT_RETRIED,       /* an attempt has failed with result, and there will be another */
-    BULKHEAD_EVENT_FINISHED,      /* outcome and result tell how; TIMED_OUT ones have another */
-    BULKHEAD_EVENT_TIMED_OUT,     /* the run timeout passed */
+    BULKHEAD_EVENT_FINISHED,      /* outcome and result tell how; or else: */
+    BULKHEAD_EVENT_TIMED_OUT,     /* the run timeout passed; the return of the body has no event */
     BULKHEAD_EVENT_WORKER_FAILED, /* worker_start returned result, and will be called again */
     BULKHEAD_EVENT_RESIZED
 } bulkhead_event_type;
@@ -205,7 +206,7 @@ typedef struct bulkhead_event {
 typedef struct bulkhead_options {
     int type;           /* BULKHEAD_SYNC (0), BULKHEAD_ASYNC */
     int32_t permits;    /* that run at once (0: 1; PLIM_NONE: none, until a resize) */
-    int32_t queue;      /* that wait (0: unlimited; PLIM_NONE: none) */
+    int32_t queue;      /* that wait, delayed ones included (0: unlimited; PLIM_NONE: none) */
     int64_t timeout_ns; /* of enter and invoke: for a permit (0: for ever); of submit: for a place
                            in the queue (0: does not wait); PLIM_NONE: never wait */
     const plim_executor *executor; /* runs the jobs; is copied (NULL: own workers) */
@@ -234,7 +235,7 @@ typedef struct bulkhead_options {
  *     bool detached;                     done is the last touch: it may free or resubmit the job,
  *                                        and nobody may wait for it; after a run timeout it is
  *                                        called when the body has returned
- *     int64_t delay_ns;                  not before this time from now
+ *     int64_t delay_ns;                  not before this time from now; has a place in the queue
  *     int64_t start_within_ns;           EXPIRED if it has not begun by then, counted from when
  *                                        it is due (0: no limit)
  *     int64_t run_timeout_ns;            instead of the bulkhead's (0: the same; PLIM_NONE: none)
@@ -262,7 +263,8 @@ typedef struct bulkhead_stats {
     uint32_t queued;                      /* jobs and callers that wait for a permit now */
     uint32_t delayed;                     /* jobs that wait for their time */
     uint32_t peak_in_use, peak_queued;    /* as far as seen under the lock */
-    uint32_t workers;                     /* threads; busy are those not idle and not stuck */
+    uint32_t workers;                     /* threads; not idle and not stuck are those that are
+                                             busy, or in worker_start */
     uint32_t workers_idle, workers_stuck; /* stuck: in a body after its run timeout */
     uint64_t accepted;                    /* when idle: the sum of the six ends */
     uint64_t rejected;                    /* every call that was not let in */
@@ -329,7 +331,8 @@ static inline int bulkhead_invoke(bulkhead *b, int (*fn)(void *), void *arg, int
  * ENOMEM. On an error run and done are never called. */
 static inline int bulkhead_submit(bulkhead *b, bulkhead_job *job);
 
-/* The same; waits at most timeout_ns for a place in the queue; 0 or less: ETIMEDOUT when full. */
+/* The same; waits at most timeout_ns for a place in the queue; 0 or less: ETIMEDOUT when full. Each
+ * call that is not let in counts as rejected. */
 static inline int bulkhead_submit_for(bulkhead *b, bulkhead_job *job, int64_t timeout_ns);
 
 /* Waits until the job is done and its done has returned; any number of threads may. Returns 0 (read
@@ -2315,12 +2318,10 @@ PLIM_SLOW_ void bulkhead_tell_(bulkhead *b, bulkhead_event_type type, const bulk
     }
 }
 
-/* Of a job that nobody else ends now. */
-static inline void bulkhead_tell_of_(bulkhead *b, bulkhead_event_type type, const bulkhead_job *job)
+/* Without looking at how it ends: the supervisor may be deciding that. */
+static inline void bulkhead_tell_started_(bulkhead *b, const bulkhead_job *job)
 {
-    if ((b->flags & BULKHEAD_EVENTS_) != 0) {
-        bulkhead_tell_(b, type, job, job->arg, job->outcome, job->result, job->attempt);
-    }
+    bulkhead_tell_(b, BULKHEAD_EVENT_STARTED, job, job->arg, BULKHEAD_PENDING, 0, job->attempt);
 }
 
 /* ---- Histograms ----------------------------------------------------------------------------- */
@@ -2593,8 +2594,7 @@ PLIM_SLOW_ void bulkhead_arm_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *j
  */
 static inline bool bulkhead_may_hire_(const bulkhead *b)
 {
-    uint64_t permits = plim_load_relaxed_(&b->permits);
-    return b->threads - b->stuck < (permits == 0 ? 1 : permits) && !b->quit;
+    return b->threads - b->stuck < plim_load_relaxed_(&b->permits) && !b->quit;
 }
 
 /* One more worker: is created when the section is over. */
@@ -2842,7 +2842,10 @@ PLIM_SLOW_ bool bulkhead_withdraw_(bulkhead *b, bulkhead_section_ *s, bulkhead_j
  * if it is detached, else the permit for those who wait. */
 static inline void bulkhead_conclude_(bulkhead *b, bulkhead_job *job)
 {
-    bulkhead_tell_of_(b, BULKHEAD_EVENT_FINISHED, job);
+    if ((b->flags & BULKHEAD_EVENTS_) != 0) {
+        bulkhead_tell_(b, BULKHEAD_EVENT_FINISHED, job, job->arg, job->outcome, job->result,
+                       job->attempt);
+    }
     if (job->detached) {
         plim_store_relaxed_(&job->phase_, BULKHEAD_DONE_);
         if (job->done != NULL) {
@@ -3101,7 +3104,7 @@ PLIM_SLOW_ void bulkhead_execute_(void *arg)
     plim_append_(&b->running, &job->entry_.node);
     plim_append_(&b->busy, &run.frame.node);
     bulkhead_unlock_(b, &s);
-    bulkhead_tell_of_(b, BULKHEAD_EVENT_STARTED, job);
+    bulkhead_tell_started_(b, job);
     PLIM_ON_THREAD_EXIT_(bulkhead_executor_thread_ended_, &run)
     result = job->run(job);
     PLIM_ON_THREAD_EXIT_END_
@@ -3162,8 +3165,7 @@ PLIM_SLOW_ bulkhead_job *bulkhead_search_(bulkhead_worker_ *self, bool look)
         bulkhead_section_ s = bulkhead_lock_(b);
         bulkhead_settle_(b, self);
         bulkhead_job *job = bulkhead_pick_(b, &s, self);
-        uint64_t permits = plim_load_relaxed_(&b->permits);
-        bool ends = b->quit || b->threads - b->stuck > (permits == 0 ? 1 : permits);
+        bool ends = b->quit || b->threads - b->stuck > plim_load_relaxed_(&b->permits);
         b->searching--;
         if (job == NULL && ends) {
             b->threads--;
@@ -3173,7 +3175,7 @@ PLIM_SLOW_ bulkhead_job *bulkhead_search_(bulkhead_worker_ *self, bool look)
         }
         bulkhead_unlock_(b, &s);
         if (job != NULL) {
-            bulkhead_tell_of_(b, BULKHEAD_EVENT_STARTED, job);
+            bulkhead_tell_started_(b, job);
         }
         if (job != NULL || ends) {
             return job;
@@ -4027,8 +4029,8 @@ PLIM_SLOW_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t tim
     } else {
         bulkhead_accept_(b, &s, job);
         const bool own = b->executor.execute == NULL;
-        if (own && b->threads == 0) {
-            bulkhead_plan_hire_(b, &s); /* so that an accepted job never lacks all workers */
+        if (own && b->threads == 0 && bulkhead_may_hire_(b)) {
+            bulkhead_plan_hire_(b, &s); /* better to fail now than when its turn has come */
         }
         const uint32_t hires = s.hires;
         const bool gives = s.granted.first != NULL;
@@ -4619,6 +4621,8 @@ static inline size_t bulkhead_prometheus(const bulkhead_stats *stats, const char
         {"available", " gauge\n", stats->available},
         {"queued", " gauge\n", stats->queued},
         {"delayed", " gauge\n", stats->delayed},
+        {"peak_in_use", " gauge\n", stats->peak_in_use},
+        {"peak_queued", " gauge\n", stats->peak_queued},
         {"workers", " gauge\n", stats->workers},
         {"workers_idle", " gauge\n", stats->workers_idle},
         {"workers_stuck", " gauge\n", stats->workers_stuck},
@@ -4643,6 +4647,10 @@ static inline size_t bulkhead_prometheus(const bulkhead_stats *stats, const char
         bulkhead_put_number_(&text, figures[i].value);
         bulkhead_put_(&text, "\n");
     }
+    bulkhead_put_type_(&text, "longest_wait_seconds", " gauge\n");
+    bulkhead_put_sample_(&text, "longest_wait_seconds", "", name, "} ");
+    bulkhead_put_seconds_(&text, stats->longest_wait_ns);
+    bulkhead_put_(&text, "\n");
     bulkhead_put_histogram_(&text, "wait_seconds", name, &stats->wait);
     bulkhead_put_histogram_(&text, "run_seconds", name, &stats->run);
     return text.length;

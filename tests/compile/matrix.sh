@@ -19,7 +19,8 @@ choose_compilers
 
 # Headers that may call malloc. One that has to joins the list here, and says why.
 # weighted_sem: stores errors, and has a worker for each of any number of background jobs.
-allocating=' weighted_sem '
+# bulkhead: histograms, a worker for each permit, and the executor's jobs.
+allocating=' weighted_sem bulkhead '
 
 # ---- The files to compile ------------------------------------------------------------------------
 

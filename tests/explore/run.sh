@@ -75,7 +75,7 @@ seed_faults() {
     done
 }
 
-for name in ${*:-semaphore weighted_sem}; do
+for name in ${*:-semaphore weighted_sem bulkhead}; do
     at=$build/explore/$name
     check make_explorer "$name" "$at" "$(pwd)/$name.h" ""
     for explorer in "$at"/explore*; do
