@@ -27,7 +27,9 @@ UNIT_TESTS = test_core test_semaphore test_semaphore_cnd test_semaphore_cnd_pthr
              test_semaphore_nospin test_semaphore_posix test_failures test_failures_cnd \
              test_weighted_sem test_weighted_sem_cnd test_weighted_sem_pthreads \
              test_weighted_sem_nospin test_weighted_posix test_weighted_failures \
-             test_weighted_failures_pthreads
+             test_weighted_failures_pthreads \
+             test_bulkhead test_bulkhead_cnd test_bulkhead_pthreads test_bulkhead_nospin \
+             test_bulkhead_posix test_bulkhead_failures test_bulkhead_failures_pthreads
 SOURCE_test_core                     = tests/test_core.c
 SOURCE_test_semaphore                = tests/test_semaphore.c
 SOURCE_test_semaphore_cnd            = tests/test_semaphore.c -DPLIM_PARK_CND
@@ -44,11 +46,21 @@ SOURCE_test_weighted_sem_nospin      = tests/test_weighted_sem.c -DPLIM_SPIN=0
 SOURCE_test_weighted_posix           = tests/test_weighted_posix.c
 SOURCE_test_weighted_failures        = tests/test_weighted_failures.c
 SOURCE_test_weighted_failures_pthreads = tests/test_weighted_failures.c -DPLIM_USE_PTHREADS
+SOURCE_test_bulkhead                 = tests/test_bulkhead.c
+SOURCE_test_bulkhead_cnd             = tests/test_bulkhead.c -DPLIM_PARK_CND
+SOURCE_test_bulkhead_pthreads        = tests/test_bulkhead.c -DPLIM_USE_PTHREADS -D_GNU_SOURCE
+SOURCE_test_bulkhead_nospin          = tests/test_bulkhead.c -DPLIM_SPIN=0
+SOURCE_test_bulkhead_posix           = tests/test_bulkhead_posix.c
+SOURCE_test_bulkhead_failures        = tests/test_bulkhead_failures.c
+SOURCE_test_bulkhead_failures_pthreads = tests/test_bulkhead_failures.c -DPLIM_USE_PTHREADS
 SOURCE_stress_semaphore              = tests/stress_semaphore.c
 SOURCE_stress_semaphore_cnd          = tests/stress_semaphore.c -DPLIM_PARK_CND
 SOURCE_stress_weighted_sem           = tests/stress_weighted_sem.c
 SOURCE_stress_weighted_sem_cnd       = tests/stress_weighted_sem.c -DPLIM_PARK_CND
-STRESS_TESTS = stress_semaphore stress_semaphore_cnd stress_weighted_sem stress_weighted_sem_cnd
+SOURCE_stress_bulkhead               = tests/stress_bulkhead.c
+SOURCE_stress_bulkhead_cnd           = tests/stress_bulkhead.c -DPLIM_PARK_CND
+STRESS_TESTS = stress_semaphore stress_semaphore_cnd stress_weighted_sem stress_weighted_sem_cnd \
+               stress_bulkhead stress_bulkhead_cnd
 PROGRAMS     = $(UNIT_TESTS) $(STRESS_TESTS)
 EXAMPLES     = $(patsubst examples/%.c,%,$(wildcard examples/*.c))
 DEPENDENCIES = $(HEADERS) $(wildcard core/*.h tests/*.c tests/*.h) Makefile
@@ -63,9 +75,14 @@ $(BUILD)/tests/%: $(DEPENDENCIES)
 	@mkdir -p $(@D)
 	$(CC) $(STD) $(CFLAGS) $(TEST_WARNINGS) $(TEST_FLAGS) $(SOURCE_$*) -o $@ -pthread
 
+# SQLite is used by an example, if it is there (\043 is a number sign)
+SQLITE := $(shell mkdir -p $(BUILD) && printf '\043include <sqlite3.h>\nint main(void) { return !sqlite3_libversion_number(); }\n' | \
+            $(CC) -x c - -o $(BUILD)/has_sqlite -lsqlite3 2>/dev/null && echo -DWITH_SQLITE -lsqlite3)
+LIBS_pooled_workers = $(SQLITE)
+
 $(BUILD)/examples/%: examples/%.c $(HEADERS) Makefile
 	@mkdir -p $(@D)
-	$(CC) $(STD) $(CFLAGS) $(WARNINGS) $< -o $@ -pthread
+	$(CC) $(STD) $(CFLAGS) $(WARNINGS) $< -o $@ -pthread $(LIBS_$*)
 
 .PHONY: test
 test: programs ## everything that a C compiler and make can check, in a minute
@@ -79,6 +96,8 @@ test: programs ## everything that a C compiler and make can check, in a minute
 	   echo "check-names, quick: tests/compile/names.sh --quick"; \
 	   echo "example limited_downloads: $(BUILD)/examples/limited_downloads"; \
 	   echo "example train_models: $(BUILD)/examples/train_models 20000"; \
+	   echo "example quick_bulkhead: $(BUILD)/examples/quick_bulkhead"; \
+	   echo "example pooled_workers: $(BUILD)/examples/pooled_workers fast"; \
 	   echo "example tour_semaphore: $(BUILD)/examples/tour_semaphore fast"; \
 	   echo "README example: $(MAKE) -s check-readme"; \
 	 } | CC='$(CC)' CXX='$(CXX)' BUILD='$(BUILD)' tests/run.sh
@@ -91,11 +110,14 @@ unit: $(UNIT_TESTS:%=$(BUILD)/tests/%) ## only the unit tests
 	@for t in $(UNIT_TESTS); do echo "$$t: $(BUILD)/tests/$$t"; done | BUILD='$(BUILD)' tests/run.sh
 
 .PHONY: demo
-demo: $(BUILD)/examples/tour_semaphore $(BUILD)/examples/train_models ## a short tour, live
+demo: $(addprefix $(BUILD)/examples/,tour_semaphore train_models pooled_workers) ## a short tour, live
 	@$(BUILD)/examples/tour_semaphore
 	@echo
 	@echo "weighted_sem.h: a million jobs of mixed weight, in constant memory"
 	@$(BUILD)/examples/train_models
+	@echo
+	@echo "bulkhead.h: a pool of workers with a store each, and everything that may happen to a job"
+	@$(BUILD)/examples/pooled_workers
 
 # ---- the stamped blocks, versions, the README
 
@@ -148,6 +170,14 @@ check-readme: ## does the README show the example that is tested, and the header
 	   echo 'int main(void) {'; \
 	   echo 'struct model m[] = {{1}, {2}, {180}}; return train_all(m, 3) != 0 || m[1].gigabytes != 3; }'; \
 	 } >$(BUILD)/readme/weighted_sem.c
+	@{ echo '#include <stddef.h>'; echo 'struct request { int refused, answer; };'; \
+	   echo 'typedef struct bulkhead_job bulkhead_job;'; echo 'static int query(bulkhead_job *job);'; \
+	   echo 'static void answer(struct request *r, int outcome, int result) { r->answer = 10 * outcome + result; }'; \
+	   cat $(BUILD)/readme/bulkhead.h.quick_start.c; \
+	   echo 'static int query(bulkhead_job *job) { return ((struct request *)job->arg)->refused + 7; }'; \
+	   echo 'int main(void) { struct request r[2] = {{0, 0}, {0, 0}}; bulkhead_job jobs[2];'; \
+	   echo 'return serve(r, jobs, 2) != 0 || r[0].answer != 27 || r[1].answer != 27; }'; \
+	 } >$(BUILD)/readme/bulkhead.c
 	@for h in $(HEADERS:.h=); do \
 	   $(CC) $(STD) $(WARNINGS) -Wno-missing-prototypes -iquote . $(BUILD)/readme/$$h.c \
 	     -o $(BUILD)/readme/$$h -pthread && $(BUILD)/readme/$$h || exit 1; \
@@ -196,7 +226,7 @@ asan: $(SANITIZED:%=$(BUILD)/asan/%) ## the tests under AddressSanitizer, UBSan 
 	 } | ASAN_OPTIONS=detect_leaks=1 BUILD='$(BUILD)' tests/run.sh
 
 # Not the builds that differ only in how they sleep: under valgrind each takes a minute.
-UNDER_VALGRIND = $(filter-out %_nospin %_pthreads test_weighted_sem_cnd,$(UNIT_TESTS))
+UNDER_VALGRIND = $(filter-out %_nospin %_pthreads test_weighted_sem_cnd test_bulkhead_cnd,$(UNIT_TESTS))
 .PHONY: valgrind
 valgrind: $(PROGRAMS:%=$(BUILD)/tests/%) ## the unit tests under valgrind's memcheck
 	@if command -v valgrind >/dev/null; then \
@@ -233,6 +263,7 @@ bench: ## our headers beside the limit and their peers: tables, JSON and plots i
 	@CC='$(CC)' CXX='$(CXX)' BUILD='$(BUILD)' bench/build.sh
 	@$(BUILD)/bench/bench_semaphore $(BENCH_FLAGS) --json $(BUILD)/bench_semaphore.json
 	@$(BUILD)/bench/bench_weighted_sem $(BENCH_FLAGS) --json $(BUILD)/bench_weighted_sem.json
+	@$(BUILD)/bench/bench_bulkhead $(BENCH_FLAGS) --json $(BUILD)/bench_bulkhead.json
 	@plot() { \
 	   if grep -q '"scenario": "contended"' $(BUILD)/$$1.json; then \
 	     awk -v title="$$2" -f bench/plot.awk $(BUILD)/$$1.json >$(BUILD)/$$1.svg && \
@@ -262,7 +293,7 @@ PACKAGES = gcc g++ clang libclang-rt-14-dev clang-format valgrind strace gcovr m
            relacy-dev libnsync-dev libconcurrentqueue-dev libuv1-dev gcc-12-multilib \
            gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-arm-linux-gnueabihf \
            libc6-dev-armhf-cross gcc-s390x-linux-gnu libc6-dev-s390x-cross \
-           gcc-mingw-w64-x86-64 wine64 qemu-user
+           gcc-mingw-w64-x86-64 wine64 qemu-user libsqlite3-dev libglib2.0-dev libtbb-dev
 # peers of weighted_sem.h in other languages; `make deps FOREIGN=` does without them
 FOREIGN  = golang-go golang-golang-x-sync-dev default-jdk-headless cargo librust-tokio-dev
 .PHONY: deps

@@ -46,9 +46,9 @@
  *   They all share the same permits and, if they have to wait, the same queue, in order of arrival.
  *
  *   Jobs run on threads of the bulkhead, its workers: started when first needed, never more than
- *   `permits` (besides stuck ones, below), kept until it is closed. Each may own something (a connection, a file) that
- *   worker_start makes and worker_stop ends, both on its thread; jobs find it in job->resource. Or
- *   jobs run on your executor (without resources):
+ *   `permits` (besides stuck ones, below), kept until it is closed. Each may own something (a
+ *   connection, a file) that worker_start makes and worker_stop ends, both on its thread; jobs find
+ *   it in job->resource. Or jobs run on your executor (without resources):
  *
  *         static int execute(void *ctx, void (*run)(void *), void *arg)
  *         {
@@ -63,7 +63,7 @@
  *
  *   A job that runs longer than run_timeout_ns is over for those who wait for it: TIMED_OUT, on
  *   time. Nobody can stop its body, so it keeps its permit until it returns; what it returns then
- *   is dropped. Its worker counts as stuck, another takes its place, and it ends when the body does.
+ *   is dropped. Its worker counts as stuck, another takes its place, and it ends with the body.
  *
  *   Delays, deadlines, retries and run timeouts are watched by one more thread, the supervisor,
  *   which is started by the first job that needs it.
@@ -320,8 +320,8 @@ static inline int bulkhead_leave(bulkhead *b);
 /* Runs fn(arg) with a permit: on this thread; of type BULKHEAD_ASYNC, on a worker, and waits for
  * it. BULKHEAD_INLINE: on this thread while a permit is free. What fn returns goes to *result, if
  * that is not NULL. Returns 0 if fn was called, whatever it returned; or an error as enter and
- * submit do. ETIMEDOUT: it was not let in, or the run timeout passed; this waits for fn's end in any
- * case. */
+ * submit do. ETIMEDOUT: it was not let in, or the run timeout passed; this waits for fn's end in
+ * any case. */
 static inline int bulkhead_invoke(bulkhead *b, int (*fn)(void *), void *arg, int *result);
 
 /* Hands the job over. It is run when a permit is free, in order; *job must stay where it is until
@@ -371,7 +371,7 @@ static inline bulkhead_stats bulkhead_snapshot(bulkhead *b);
 static inline int64_t bulkhead_histogram_quantile(const bulkhead_histogram *h, double q);
 
 /* Writes the figures in the text format of Prometheus, with the label bulkhead="name", at most
- * capacity bytes with the final 0. Returns how long the whole is, without that, as snprintf does. */
+ * capacity bytes with the final 0. Returns how long the whole is, without that, like snprintf. */
 static inline size_t bulkhead_prometheus(const bulkhead_stats *stats, const char *name, char *out,
                                          size_t capacity);
 
@@ -1526,10 +1526,10 @@ static inline bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_st
  * the speed of a wake-up.
  *
  * Why nobody starves. Promotion comes with a wake-up, never by an alarm, and Linux wakes the one
- * that has slept longest (so does PLIM_PARK_CND; other systems do not say). So old age is noticed in the order of arrival: two releases that
- * find nobody starving are enough to serve the oldest (the first wakes it, and if a passer-by is
- * faster it is promoted; the second is owed to it), and one that is woken too young goes to sleep
- * behind the others. With alarms the young would be promoted beside the old, whoever comes back
+ * that has slept longest (so does PLIM_PARK_CND; other systems do not say). So old age is noticed
+ * in the order of arrival: two releases that find nobody starving are enough to serve the oldest
+ * (the first wakes it, and if a passer-by is faster it is promoted; the second is owed to it), and
+ * one that is woken too young goes to sleep behind the others. With alarms the young would be promoted beside the old, whoever comes back
  * after each turn would fill the lane's few places, and the rest would sleep for ever. */
 #define PLIM_PATIENCE_NS_ PLIM_US(500)
 
@@ -2180,7 +2180,7 @@ struct bulkhead_job {
     uint64_t runner_;                               /* the thread that runs it, or 0 */
     bulkhead_job *waits_for_; /* the job of the same bulkhead that its body waits for */
     int64_t since_;           /* when it was let in, or began (BULKHEAD_TIMINGS) */
-    /* The heap of timers: when, its place, and whether it is there. A job needs one timer at a time:
+    /* The heap of timers: when, its place, whether it is there. A job needs one timer at a time:
      * until it is due, until it expires, until its run timeout. */
     int64_t at_;
     bulkhead_job *child_, *next_, *prev_;
@@ -2282,7 +2282,6 @@ struct bulkhead {
     int64_t watch_until;                            /* until then */
     plim_counter making;                            /* one permit: to create the supervisor */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) supervised; /* it exists; set under `making` */
-    bool supervisor_gone;
     uint64_t supervisor_id;
     plim_thread supervisor;
     uint64_t dice; /* for the jitter */
@@ -2425,7 +2424,8 @@ static inline void bulkhead_put_seconds_(bulkhead_text_ *text, int64_t ns)
 /* ---- Timers --------------------------------------------------------------------------------- */
 
 /* A pairing heap: the job with the earliest time on top, its child_ the first of a list of heaps by
- * next_; prev_ is the one before in that list, or the parent. All in the jobs: arming never fails. */
+ * next_; prev_ is the one before in that list, or the parent. It is all in the jobs, so arming a
+ * timer never fails. */
 
 static inline bulkhead_job *bulkhead_meld_(bulkhead_job *a, bulkhead_job *b)
 {
@@ -2523,10 +2523,10 @@ static inline bool bulkhead_is_quiet_(const bulkhead *b, const bulkhead_section_
            b->busy.first == NULL && b->room.first == NULL;
 }
 
+/* The supervisor ends as well, but nobody has to wait for it before destroy joins it. */
 static inline bool bulkhead_is_over_(const bulkhead *b)
 {
-    return b->threads == 0 && b->hiring == 0 &&
-           (plim_load_relaxed_(&b->supervised) == 0 || b->supervisor_gone);
+    return b->threads == 0 && b->hiring == 0;
 }
 
 /* Somebody waits for an end. When nothing is left and the bulkhead is closed, the threads are sent
@@ -3505,7 +3505,6 @@ PLIM_SLOW_ plim_thread_result bulkhead_supervisor_(void *arg)
             b->watch_until = until;
             plim_append_(&b->watch, &waiter.node);
         }
-        b->supervisor_gone = quit;
         bulkhead_unlock_(b, &s);
         bulkhead_after_(b, &s);
         if (told.job != NULL) {
@@ -3991,7 +3990,8 @@ PLIM_SLOW_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t tim
 {
     bulkhead_nesting_ here = {0, NULL};
     uint64_t word = plim_load_relaxed_(&b->gate.word);
-    void *arg = job->arg;
+    void *arg = job->arg; /* the job, and then perhaps the bulkhead, may be gone at the end */
+    const bool events = (b->flags & BULKHEAD_EVENTS_) != 0;
     int error = (word & BULKHEAD_CLOSED_) != 0 ? ESHUTDOWN : 0;
     if (error == 0 && timeout_ns <= 0 && bulkhead_available_(word) <= 0 &&
         !bulkhead_has_room_(b, word)) {
@@ -4047,7 +4047,7 @@ PLIM_SLOW_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t tim
     if (nest != NULL) {
         *nest = here;
     }
-    if (error == 0) {
+    if (error == 0 && events) {
         bulkhead_tell_(b, BULKHEAD_EVENT_ACCEPTED, job, arg, BULKHEAD_PENDING, 0, 0);
     }
     return error;

@@ -1328,10 +1328,10 @@ static inline bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_st
  * the speed of a wake-up.
  *
  * Why nobody starves. Promotion comes with a wake-up, never by an alarm, and Linux wakes the one
- * that has slept longest (so does PLIM_PARK_CND; other systems do not say). So old age is noticed in the order of arrival: two releases that
- * find nobody starving are enough to serve the oldest (the first wakes it, and if a passer-by is
- * faster it is promoted; the second is owed to it), and one that is woken too young goes to sleep
- * behind the others. With alarms the young would be promoted beside the old, whoever comes back
+ * that has slept longest (so does PLIM_PARK_CND; other systems do not say). So old age is noticed
+ * in the order of arrival: two releases that find nobody starving are enough to serve the oldest
+ * (the first wakes it, and if a passer-by is faster it is promoted; the second is owed to it), and
+ * one that is woken too young goes to sleep behind the others. With alarms the young would be promoted beside the old, whoever comes back
  * after each turn would fill the lane's few places, and the rest would sleep for ever. */
 #define PLIM_PATIENCE_NS_ PLIM_US(500)
 

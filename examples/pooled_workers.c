@@ -32,7 +32,7 @@ enum { CANCELLED_ROW = 5, STUCK_ROW = 7, EXPIRED_ROW = QUEUE, BAD_ROW = 40, ABOR
 /* How a row is on its way. */
 typedef enum kind {
     PLAIN,
-    HICCUP,     /* the first attempt or two fail before anything is stored */
+    HICCUP,     /* an attempt or two fail before anything is stored */
     LOST_REPLY, /* the first attempt stores the row and fails then: the second stores it again */
     LATER,      /* has a delay */
     TOMORROW,   /* has a day to wait, and the pool is closed before */
@@ -44,7 +44,8 @@ typedef enum kind {
 typedef struct row {
     unsigned number;
     kind kind;
-    int64_t not_before;
+    uint32_t failures;  /* so many attempts fail first */
+    int64_t not_before; /* with a delay */
 } row;
 
 static row rows[ROWS];
@@ -266,25 +267,21 @@ static int store_row(bulkhead_job *job)
         atomic_fetch_add(&early, 1);
     }
     nap(work);
-    switch (r->kind) {
-    case HICCUP:
-        if (job->attempt < 2 + r->number % 2) {
-            return EAGAIN;
-        }
-        break;
-    case BAD:
+    bool fails = job->attempt <= r->failures;
+    if (r->kind == BAD) {
         return EINVAL;
-    case STUCK:
-        while (!atomic_load(&let_go)) {
-            nap(PLIM_MS(1));
-        }
-        /* Too late: whoever wanted the row has been told that it is not there. */
-        return bulkhead_job_cancelled(job) ? EINTR : store_add(job->resource, r->number);
-    default:
-        break;
+    }
+    if (r->kind == HICCUP && fails) {
+        return EAGAIN;
+    }
+    while (r->kind == STUCK && !atomic_load(&let_go)) {
+        nap(PLIM_MS(1));
+    }
+    if (bulkhead_job_cancelled(job)) {
+        return EINTR; /* whoever wanted the row has been told that it timed out: do not store it */
     }
     int error = store_add(job->resource, r->number);
-    return error == 0 && r->kind == LOST_REPLY && job->attempt == 1 ? EAGAIN : error;
+    return error == 0 && fails ? EAGAIN : error;
 }
 
 static bool retryable(void *user, int result, uint32_t attempt)
@@ -384,6 +381,7 @@ static void make_rows(void)
     for (unsigned i = 0; i < ROWS; i++) {
         kind k = kind_of(i);
         rows[i] = (row){.number = i, .kind = k};
+        rows[i].failures = k == HICCUP ? 1 + i / 10 % 2 : k == LOST_REPLY;
         jobs[i] = (bulkhead_job){.run = store_row, .arg = &rows[i]};
         jobs[i].delay_ns = k == LATER ? 10 * work : k == TOMORROW ? PLIM_S(86400) : 0;
         jobs[i].start_within_ns = k == TOO_LATE ? work : 0;
@@ -561,7 +559,7 @@ int main(int argc, char **argv)
         bulkhead_close(&pool, BULKHEAD_ABORT, PLIM_FOREVER) == 0; /* what is due tomorrow */
     unsigned stored = store_count(), retries = 0;
     for (unsigned i = 0; i < ROWS; i++) {
-        retries += rows[i].kind == HICCUP ? 1 + i % 2 : rows[i].kind == LOST_REPLY;
+        retries += rows[i].failures;
     }
 
     s = bulkhead_snapshot(&pool);

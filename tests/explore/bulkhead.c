@@ -340,12 +340,16 @@ static void shut(void)
 SCENARIO(close_races, "close sends away whoever waits, and waits for who is in", sync_1,
          all_given_back, BODIES(enter, enter_for_a_while, shut), .preemptions = 3);
 
-static void unfair_shut(void)
+static void sent_away_then_leave(void)
 {
-    unfair_1();
+    explore_check(bulkhead_enter(&world.b) == ESHUTDOWN);
+    leave();
 }
 
-SCENARIO(close_unfair, "close and a caller that was nudged", unfair_shut, all_given_back,
+SCENARIO(close_lets_go, "close alone lets go whoever waits", sync_1_taken, all_given_back,
+         BODIES(sent_away_then_leave, shut), .preemptions = 4);
+
+SCENARIO(close_unfair, "close and a caller that was nudged", unfair_1, all_given_back,
          BODIES(enter, enter, shut), .preemptions = 3);
 
 static void destroy_when_idle(void)
@@ -540,6 +544,26 @@ static void abort_it(void)
 SCENARIO(close_races_submit, "close races submit: every job that was accepted ends", async_1,
          all_given_back, BODIES(submit_0_or_not, abort_it), .spare = 1, .preemptions = 3);
 
+/* The permit is given back only when the job has ended: so nothing but close can end it. */
+static void async_1_taken(void)
+{
+    async_1();
+    explore_check(bulkhead_enter(&world.b) == 0);
+    world.b.holders[0] = 0; /* for somebody else: it leaves on another thread */
+}
+
+static void aborted_then_leave(void)
+{
+    int error = submit(0, 0);
+    explore_check(error == 0 || error == ESHUTDOWN);
+    explore_check(error != 0 || see_it_end(0) == BULKHEAD_ABORTED);
+    explore_check(bulkhead_leave(&world.b) == 0);
+    leave_the_scene();
+}
+
+SCENARIO(close_ends_jobs, "close alone ends the jobs that wait", async_1_taken, all_given_back,
+         BODIES(aborted_then_leave, abort_it), .spare = 1, .preemptions = 2);
+
 static void drain_it(void)
 {
     explore_check(bulkhead_close(&world.b, BULKHEAD_DRAIN, PLIM_FOREVER) == 0);
@@ -574,6 +598,30 @@ static void async_grows(void)
 
 SCENARIO(resize_hires, "more permits get more workers", async_grows, all_given_back,
          BODIES(job_0, job_1, grow_jobs), .spare = 2, .preemptions = 1);
+
+/* The submitter may still be about to learn of the thread whose job has ended. Whoever of the two
+ * comes last ends everything, or the other as soon as the job was run. */
+static void submit_in_passing(void)
+{
+    explore_check(submit(0, 0) == 0);
+    if (world.told != 0) {
+        leave_the_scene();
+    }
+    world.refused = 1;
+}
+
+static void destroy_when_it_ran(void)
+{
+    if (world.runs[0] == 1 || world.refused == 1) {
+        leave_the_scene();
+    } else {
+        world.told = 1;
+    }
+}
+
+SCENARIO(destroy_and_hire, "close waits for a worker that is being created", async_alone,
+         all_given_back, BODIES(submit_in_passing, destroy_when_it_ran), .spare = 1,
+         .preemptions = 3);
 
 static void submit_if_possible(int i)
 {
@@ -768,21 +816,40 @@ static void run_two_tasks(void)
 SCENARIO(executor, "an executor runs two jobs, one at a time", executor_1, all_given_back,
          BODIES(job_0, job_1, run_two_tasks), .preemptions = 2);
 
-const explore_scenario *const explore_scenarios[] = {
-    &two_on_one,         &all_time_out,
-    &exact_queue,        &unfair,
-    &resize_lets_in,     &resize_races,
-    &close_races,        &close_unfair,
-    &last_touch,         &submit_races_finish,
-    &two_workers,        &reuse,
-    &job_and_caller,     &room,
-    &room_times_out,     &two_waiters,
-    &cancel_races,       &detached,
-    &idle_is_idle,       &close_races_submit,
-    &drain_races_submit, &drain_aborts,
-    &resize_hires,       &no_threads,
-    &too_few_threads,    &retry_and_caller,
-    &retry_races_close,  &delayed_retry_races_close,
-    &timeout_races_end,  &expiry_races_start,
-    &delay_wakes,        &nested,
-    &executor,           NULL};
+const explore_scenario *const explore_scenarios[] = {&two_on_one,
+                                                     &all_time_out,
+                                                     &exact_queue,
+                                                     &unfair,
+                                                     &resize_lets_in,
+                                                     &resize_races,
+                                                     &close_races,
+                                                     &close_lets_go,
+                                                     &close_unfair,
+                                                     &last_touch,
+                                                     &submit_races_finish,
+                                                     &two_workers,
+                                                     &reuse,
+                                                     &job_and_caller,
+                                                     &room,
+                                                     &room_times_out,
+                                                     &two_waiters,
+                                                     &cancel_races,
+                                                     &detached,
+                                                     &idle_is_idle,
+                                                     &close_races_submit,
+                                                     &close_ends_jobs,
+                                                     &drain_races_submit,
+                                                     &drain_aborts,
+                                                     &resize_hires,
+                                                     &destroy_and_hire,
+                                                     &no_threads,
+                                                     &too_few_threads,
+                                                     &retry_and_caller,
+                                                     &retry_races_close,
+                                                     &delayed_retry_races_close,
+                                                     &timeout_races_end,
+                                                     &expiry_races_start,
+                                                     &delay_wakes,
+                                                     &nested,
+                                                     &executor,
+                                                     NULL};
