@@ -10,12 +10,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-static atomic_uint_least64_t attempts, fail_every; /* 0: never */
+static atomic_uint_least64_t cas_attempts, fail_every; /* 0: never */
 
 static bool fails(void)
 {
     uint64_t every = atomic_load(&fail_every);
-    return every != 0 && atomic_fetch_add(&attempts, 1) % every == 0;
+    return every != 0 && atomic_fetch_add(&cas_attempts, 1) % every == 0;
 }
 
 #undef atomic_compare_exchange_weak_explicit

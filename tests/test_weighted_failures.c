@@ -5,89 +5,8 @@
  */
 #undef NDEBUG
 #define _GNU_SOURCE
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <threads.h>
 #include "flaky_cas.h"
-
-static atomic_int allocations, blocks; /* calls of malloc, and what is not freed */
-static atomic_int memory_left;         /* so many more succeed */
-static atomic_int threads_left;        /* likewise */
-static atomic_int created;             /* threads */
-
-static bool one_of(atomic_int *left)
-{
-    int n = atomic_load(left);
-    while (n > 0 && !atomic_compare_exchange_weak(left, &n, n - 1)) {
-        continue;
-    }
-    return n > 0;
-}
-
-static void (*meanwhile)(void); /* done once, in the next call of malloc, or creation */
-
-static void do_meanwhile(void)
-{
-    void (*now)(void) = meanwhile;
-    meanwhile = NULL;
-    if (now != NULL) {
-        now();
-    }
-}
-
-static void *get_memory(size_t size)
-{
-    atomic_fetch_add(&allocations, 1);
-    do_meanwhile();
-    if (!one_of(&memory_left)) {
-        return NULL;
-    }
-    atomic_fetch_add(&blocks, 1);
-    return malloc(size);
-}
-
-static void give_memory(void *memory)
-{
-    if (memory != NULL) {
-        atomic_fetch_sub(&blocks, 1);
-        free(memory);
-    }
-}
-
-#define PLIM_MALLOC(size) get_memory(size)
-#define PLIM_FREE(memory) give_memory(memory)
-
-static int no_threads_error = thrd_error;
-
-__attribute__((unused)) static int create_c11(thrd_t *t, int (*run)(void *), void *arg)
-{
-    if (!one_of(&threads_left)) {
-        return no_threads_error;
-    }
-    atomic_fetch_add(&created, 1);
-    int result = thrd_create(t, run, arg);
-    do_meanwhile(); /* before the creator knows of it */
-    return result;
-}
-
-__attribute__((unused)) static int create_posix(pthread_t *t, const pthread_attr_t *a,
-                                                void *(*run)(void *), void *arg)
-{
-    if (!one_of(&threads_left)) {
-        return no_threads_error == thrd_nomem ? ENOMEM : EAGAIN;
-    }
-    atomic_fetch_add(&created, 1);
-    int result = pthread_create(t, a, run, arg);
-    do_meanwhile();
-    return result;
-}
-
-#define thrd_create create_c11
-#define pthread_create create_posix
+#include "scarcity.h"
 
 #include "../weighted_sem.h"
 #include "../semaphore.h"
@@ -95,14 +14,6 @@ __attribute__((unused)) static int create_posix(pthread_t *t, const pthread_attr
 #include "greatest.h"
 
 #include <string.h>
-
-enum { PLENTY = 1000000000 };
-
-static void plenty(void)
-{
-    atomic_store(&memory_left, PLENTY);
-    atomic_store(&threads_left, PLENTY);
-}
 
 static int count(void *arg)
 {
@@ -269,7 +180,7 @@ TEST two_starts_may_grow_the_ring_at_once(void)
     in_use = &w;
     csem_init(&held_open, 0);
     ASSERT_EQ_FMT(0, weighted_sem_start(&w, 1, wait_at, &held_open), "%d");
-    meanwhile = start_another;
+    while_allocating = start_another;
     ASSERT_EQ_FMT(0, weighted_sem_start(&w, 1, wait_at, &held_open), "%d");
     ASSERT_EQ_FMT(3u, weighted_sem_executing(&w), "%u");
     csem_release_n(&held_open, 3);
@@ -296,7 +207,7 @@ TEST a_thread_may_be_gone_before_start_returns(void)
     atomic_init(&runs, 0);
     ASSERT_EQ_FMT(0, weighted_sem_init(&w, &options), "%d");
     in_use = &w;
-    meanwhile = until_it_is_gone;
+    once_created = until_it_is_gone;
     ASSERT_EQ_FMT(0, weighted_sem_start(&w, 1, end_the_thread, NULL), "%d");
     ASSERT_EQ(1, weighted_sem_snapshot(&w).errors);
     ASSERT_EQ_FMT(0, weighted_sem_start(&w, 1, count, &runs), "%d"); /* joins it, and reuses it */
