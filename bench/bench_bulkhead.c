@@ -1,0 +1,823 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bulkhead.h beside the bare mechanism and beside its peers.
+ *
+ *     bench/build.sh && build/bench/bench_bulkhead [--quick] [--scenario NAME] [--reps N] [--ms N]
+ *                                                  [--json FILE]
+ *
+ * The method is described in report.h. Go and Java cannot run in this process: children.h. libuv
+ * can, but a process has one pool of one size, so each repetition of it is a fork of this process.
+ *
+ *   permit        one thread takes and gives a permit, or invokes an empty function; CPU time of it
+ *   refusal       one thread asks a bulkhead that is full
+ *   throughput    producers hand over empty jobs as fast as they are let in; 1024 may wait, and the
+ *                 memory of each is used again when its future says that it is done
+ *   roundtrip     a producer hands over one job and waits for it
+ *   allocations   calls of malloc during the throughput, once it is warm
+ *   producers     how throughput and round trip change with the number of producers; we alone
+ *   depth         what submit and cancel cost with so many jobs in the queue; we alone
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "../bulkhead.h"
+#include "bulkhead_peers.h"
+
+#ifdef HAVE_SEM_T
+#include <semaphore.h>
+#endif
+#include <stdio.h>
+
+/* ---- The limits ----------------------------------------------------------------------------- */
+
+enum { PERMITS = 16 }; /* where one thread is alone, and takes one */
+
+#define BENCH_ID limit_cas
+#define BENCH_LABEL "limit: CAS pair"
+#define BENCH_KIND BENCH_LIMIT
+#define BENCH_SCENARIOS PERMIT
+#define BENCH_TYPE uint64_t
+#define BENCH_CREATE(s, workers, producers) *(s) = PERMITS
+#define BENCH_DESTROY(s) (void)(s)
+#define BENCH_ONCE(s) bench_cas_take(s, 1), bench_cas_give(s, 1)
+#include "bulkhead_loops.h"
+
+#define BENCH_ID limit_refusal
+#define BENCH_LABEL "limit: load, CAS"
+#define BENCH_KIND BENCH_LIMIT
+#define BENCH_SCENARIOS REFUSAL
+#define BENCH_TYPE uint64_t
+#define BENCH_CREATE(s, workers, producers) *(s) = 0
+#define BENCH_DESTROY(s) (void)(s)
+#define BENCH_ONCE(s) limit_refuse(s)
+#include "bulkhead_loops.h"
+
+#define BENCH_ID limit_vyukov
+#define BENCH_LABEL "limit: spinning MPMC queue"
+#define BENCH_KIND BENCH_LIMIT
+#define BENCH_SCENARIOS (FLOOD | TRIP)
+#define BENCH_TYPE limit_queue
+#define BENCH_CREATE(s, workers, producers) limit_queue_create(s, workers)
+#define BENCH_DESTROY(s) limit_queue_destroy(s)
+#define BENCH_JOB peer_job
+#define BENCH_BOUND BENCH_BOUNDED
+#define BENCH_PREPARE(job) peer_job_prepare(job)
+#define BENCH_SUBMIT(s, job, producer) limit_queue_submit(s, job)
+#define BENCH_WAIT(s, job) limit_queue_wait(job)
+#include "bulkhead_loops.h"
+
+/* ---- We ------------------------------------------------------------------------------------- */
+
+static int empty_bulkhead_job(bulkhead_job *job)
+{
+    (void)job;
+    return 0;
+}
+
+static inline int (*unknown_bulkhead_job(void))(bulkhead_job *)
+{
+    int (*fn)(bulkhead_job *) = empty_bulkhead_job;
+    __asm__ volatile("" : "+r"(fn));
+    return fn;
+}
+
+static void create_ours(bulkhead *b, int type, int permits, int queue, uint32_t flags)
+{
+    bulkhead_options wanted = {.type = type, .permits = permits, .queue = queue, .flags = flags};
+    must(bulkhead_init(b, &wanted));
+}
+
+static void destroy_ours(bulkhead *b)
+{
+    must(bulkhead_close(b, BULKHEAD_DRAIN, PLIM_FOREVER));
+    must(bulkhead_destroy(b));
+}
+
+/* A bulkhead whose only permit is held by a job that waits to be let go. */
+typedef struct blocked {
+    bulkhead is;
+    BENCH_ALIGNED bulkhead_job gate, next;
+    pthread_mutex_t closed;
+    bool begun;
+} blocked;
+
+static int pass_gate(bulkhead_job *job)
+{
+    blocked *b = job->arg;
+    __atomic_store_n(&b->begun, true, __ATOMIC_RELEASE);
+    pthread_mutex_lock(&b->closed);
+    pthread_mutex_unlock(&b->closed);
+    return 0;
+}
+
+static void create_blocked(blocked *b, int queue)
+{
+    create_ours(&b->is, BULKHEAD_ASYNC, 1, queue, 0);
+    must(pthread_mutex_init(&b->closed, NULL));
+    pthread_mutex_lock(&b->closed);
+    b->begun = false;
+    b->gate = (bulkhead_job){.run = pass_gate, .arg = b};
+    b->next = (bulkhead_job){.run = unknown_bulkhead_job()};
+    must(bulkhead_submit(&b->is, &b->gate));
+    while (!__atomic_load_n(&b->begun, __ATOMIC_ACQUIRE)) {
+        bench_sleep(100000);
+    }
+    bench_sleep(1000000); /* and is asleep */
+}
+
+static void destroy_blocked(blocked *b)
+{
+    pthread_mutex_unlock(&b->closed);
+    destroy_ours(&b->is);
+    pthread_mutex_destroy(&b->closed);
+}
+
+#define BENCH_ID ours_pair
+#define BENCH_LABEL "bulkhead" /* enter and leave */
+#define BENCH_KIND BENCH_OURS
+#define BENCH_SCENARIOS PERMIT
+#define BENCH_TYPE bulkhead
+#define BENCH_CREATE(s, workers, producers) create_ours(s, BULKHEAD_SYNC, PERMITS, 0, 0)
+#define BENCH_DESTROY(s) destroy_ours(s)
+#define BENCH_ONCE(s) (void)bulkhead_enter(s), (void)bulkhead_leave(s)
+#include "bulkhead_loops.h"
+
+#define BENCH_ID ours_invoke
+#define BENCH_LABEL "bulkhead invoke"
+#define BENCH_KIND BENCH_OURS
+#define BENCH_SCENARIOS PERMIT
+#define BENCH_TYPE bulkhead
+#define BENCH_CREATE(s, workers, producers) create_ours(s, BULKHEAD_SYNC, PERMITS, 0, 0)
+#define BENCH_DESTROY(s) destroy_ours(s)
+#define BENCH_ONCE(s) (void)bulkhead_invoke(s, unknown_job(), NULL, NULL)
+#include "bulkhead_loops.h"
+
+#define BENCH_ID ours_inline
+#define BENCH_LABEL "bulkhead invoke, inline"
+#define BENCH_KIND BENCH_OURS
+#define BENCH_SCENARIOS PERMIT
+#define BENCH_TYPE bulkhead
+#define BENCH_CREATE(s, workers, producers) \
+    create_ours(s, BULKHEAD_ASYNC, PERMITS, 0, BULKHEAD_INLINE)
+#define BENCH_DESTROY(s) destroy_ours(s)
+#define BENCH_ONCE(s) (void)bulkhead_invoke(s, unknown_job(), NULL, NULL)
+#include "bulkhead_loops.h"
+
+#define BENCH_ID ours_refusal
+#define BENCH_LABEL "bulkhead" /* try_enter */
+#define BENCH_KIND BENCH_OURS
+#define BENCH_SCENARIOS REFUSAL
+#define BENCH_TYPE bulkhead
+#define BENCH_CREATE(s, workers, producers) \
+    create_ours(s, BULKHEAD_SYNC, 1, PLIM_NONE, 0), must(bulkhead_enter(s))
+#define BENCH_DESTROY(s) must(bulkhead_leave(s)), destroy_ours(s)
+#define BENCH_ONCE(s) must(bulkhead_try_enter(s) != EAGAIN)
+#include "bulkhead_loops.h"
+
+#define BENCH_ID ours_refused_submit
+#define BENCH_LABEL "bulkhead submit"
+#define BENCH_KIND BENCH_OURS
+#define BENCH_SCENARIOS REFUSAL
+#define BENCH_TYPE blocked
+#define BENCH_CREATE(s, workers, producers) create_blocked(s, PLIM_NONE)
+#define BENCH_DESTROY(s) destroy_blocked(s)
+#define BENCH_ONCE(s) must(bulkhead_submit(&(s)->is, &(s)->next) != EAGAIN)
+#include "bulkhead_loops.h"
+
+#define BENCH_ID ours
+#define BENCH_LABEL "bulkhead"
+#define BENCH_KIND BENCH_OURS
+#define BENCH_SCENARIOS ALL_OF_A_POOL
+#define BENCH_TYPE bulkhead
+#define BENCH_CREATE(s, workers, producers) create_ours(s, BULKHEAD_ASYNC, workers, PLACES, 0)
+#define BENCH_DESTROY(s) destroy_ours(s)
+#define BENCH_JOB bulkhead_job
+#define BENCH_BOUND BENCH_BOUNDED
+#define BENCH_PREPARE(job) (job)->run = unknown_bulkhead_job()
+#define BENCH_SUBMIT(s, job, producer) must(bulkhead_submit_for(s, job, PLIM_FOREVER))
+#define BENCH_WAIT(s, job) must(bulkhead_wait(job, PLIM_FOREVER) | (job)->result)
+#include "bulkhead_loops.h"
+
+/* ---- The peers ------------------------------------------------------------------------------ */
+
+#ifdef HAVE_SEM_T
+#define BENCH_ID peer_sem
+#define BENCH_LABEL "sem_t"
+#define BENCH_KIND BENCH_PEER
+#define BENCH_SCENARIOS PERMIT
+#define BENCH_TYPE sem_t
+#define BENCH_CREATE(s, workers, producers) must(sem_init(s, 0, PERMITS))
+#define BENCH_DESTROY(s) sem_destroy(s)
+#define BENCH_ONCE(s) (void)sem_wait(s), (void)sem_post(s)
+#include "bulkhead_loops.h"
+
+#define BENCH_ID peer_sem_refusal
+#define BENCH_LABEL "sem_t, not counted"
+#define BENCH_KIND BENCH_PEER
+#define BENCH_SCENARIOS REFUSAL
+#define BENCH_TYPE sem_t
+#define BENCH_CREATE(s, workers, producers) must(sem_init(s, 0, 0))
+#define BENCH_DESTROY(s) sem_destroy(s)
+#define BENCH_ONCE(s) must(sem_trywait(s) == 0)
+#include "bulkhead_loops.h"
+#endif
+
+#define BENCH_ID peer_mutex
+#define BENCH_LABEL "mutex+cond"
+#define BENCH_KIND BENCH_PEER
+#define BENCH_SCENARIOS PERMIT
+#define BENCH_TYPE mutex_sem
+#define BENCH_CREATE(s, workers, producers) mutex_sem_create(s, PERMITS)
+#define BENCH_DESTROY(s) mutex_sem_destroy(s)
+#define BENCH_ONCE(s) mutex_sem_pair(s)
+#include "bulkhead_loops.h"
+
+#define BENCH_ID peer_mutex_refusal
+#define BENCH_LABEL "mutex, not counted"
+#define BENCH_KIND BENCH_PEER
+#define BENCH_SCENARIOS REFUSAL
+#define BENCH_TYPE mutex_sem
+#define BENCH_CREATE(s, workers, producers) mutex_sem_create(s, 0)
+#define BENCH_DESTROY(s) mutex_sem_destroy(s)
+#define BENCH_ONCE(s) must(mutex_sem_try(s) != EAGAIN)
+#include "bulkhead_loops.h"
+
+#define BENCH_ID peer_mutex_pool
+#define BENCH_LABEL "mutex+cond pool"
+#define BENCH_KIND BENCH_PEER
+#define BENCH_SCENARIOS ALL_OF_A_POOL
+#define BENCH_TYPE mutex_pool
+#define BENCH_CREATE(s, workers, producers) mutex_pool_create(s, workers)
+#define BENCH_DESTROY(s) mutex_pool_destroy(s)
+#define BENCH_JOB peer_job
+#define BENCH_BOUND BENCH_BOUNDED
+#define BENCH_PREPARE(job) peer_job_prepare(job)
+#define BENCH_SUBMIT(s, job, producer) mutex_pool_submit(s, job)
+#define BENCH_WAIT(s, job) peer_job_wait(&(s)->sleepers, job)
+#include "bulkhead_loops.h"
+
+#ifdef HAVE_GLIB
+#define BENCH_ID peer_glib
+#define BENCH_LABEL "GLib GThreadPool"
+#define BENCH_KIND BENCH_PEER
+#define BENCH_SCENARIOS ALL_OF_A_POOL
+#define BENCH_TYPE glib_pool
+#define BENCH_CREATE(s, workers, producers) glib_pool_create(s, workers)
+#define BENCH_DESTROY(s) glib_pool_destroy(s)
+#define BENCH_JOB peer_job
+#define BENCH_BOUND BENCH_UNBOUNDED
+#define BENCH_PREPARE(job) peer_job_prepare(job)
+#define BENCH_SUBMIT(s, job, producer) glib_pool_submit(s, job)
+#define BENCH_WAIT(s, job) peer_job_wait(&(s)->sleepers, job)
+#include "bulkhead_loops.h"
+#endif
+
+#ifdef HAVE_UV_POOL
+static const contestant peer_uv = {
+    .label = "libuv uv_queue_work",
+    .kind = BENCH_PEER,
+    .scenarios = FLOOD_1 | TRIP,
+    .create = uv_pool_create,
+    .destroy = uv_pool_destroy,
+    .flood = uv_pool_flood,
+    .trips = uv_pool_trips,
+    .forked = true,
+};
+#endif
+
+/* build.sh says where it has put the programs that it could build. */
+static bench_child children[] = {
+#ifdef HAVE_GO_POOL
+    {.name = "Go channel pool", .command = {BENCH_DIRECTORY "/bulkhead_peer_go"}},
+#endif
+#ifdef HAVE_JAVA_POOL
+    {.name = "Java ThreadPoolExecutor",
+     .command = {"java", "-cp", BENCH_DIRECTORY "/java", "BulkheadPeer"}},
+#endif
+    {.name = NULL},
+};
+enum {
+    CHILDREN = sizeof children / sizeof children[0] - 1,
+    GO = 0,
+#ifdef HAVE_GO_POOL
+    JAVA = GO + 1,
+#else
+    JAVA = GO,
+#endif
+};
+
+#ifdef HAVE_GO_POOL
+static const contestant go = {
+    .label = "Go channel pool",
+    .kind = BENCH_PEER,
+    .scenarios = FLOOD | TRIP,
+    .child = &children[GO],
+    .variant = "plain",
+};
+#endif
+#ifdef HAVE_JAVA_POOL
+static const contestant java = {
+    .label = "Java ThreadPoolExecutor",
+    .kind = BENCH_PEER,
+    .scenarios = FLOOD | TRIP,
+    .child = &children[JAVA],
+    .variant = "plain",
+};
+#endif
+
+/* We against ourselves: a row is a size. */
+#define SIZE(text, scenario, size) \
+    { \
+        .label = text, .kind = BENCH_OURS, .scenarios = scenario, .parameter = size \
+    }
+static const contestant by_producers[] = {
+    SIZE("1 producer", PRODUCERS, 1),    SIZE("2 producers", PRODUCERS, 2),
+    SIZE("4 producers", PRODUCERS, 4),   SIZE("8 producers", PRODUCERS, 8),
+    SIZE("16 producers", PRODUCERS, 16), SIZE("64 producers", PRODUCERS, 64),
+};
+enum { DEPTH_MAX = 100000 };
+static const contestant by_depth[] = {
+    SIZE("1 job waits", DEPTH, 1),         SIZE("10 jobs wait", DEPTH, 10),
+    SIZE("100 jobs wait", DEPTH, 100),     SIZE("1000 jobs wait", DEPTH, 1000),
+    SIZE("10000 jobs wait", DEPTH, 10000), SIZE("100000 jobs wait", DEPTH, DEPTH_MAX),
+};
+
+static const contestant *const contestants[] = {
+    &limit_cas,
+    &limit_refusal,
+    &limit_vyukov,
+    &ours_pair,
+    &ours_invoke,
+    &ours_inline,
+    &ours_refusal,
+    &ours_refused_submit,
+    &ours,
+#ifdef HAVE_SEM_T
+    &peer_sem,
+    &peer_sem_refusal,
+#endif
+    &peer_mutex,
+    &peer_mutex_refusal,
+    &peer_mutex_pool,
+#ifdef HAVE_GLIB
+    &peer_glib,
+#endif
+#ifdef HAVE_UV_POOL
+    &peer_uv,
+#endif
+#ifdef HAVE_TBB
+    &peer_tbb,
+#endif
+#ifdef HAVE_MOODYCAMEL
+    &peer_moodycamel,
+#endif
+#ifdef HAVE_GO_POOL
+    &go,
+#endif
+#ifdef HAVE_JAVA_POOL
+    &java,
+#endif
+    &by_producers[0],
+    &by_producers[1],
+    &by_producers[2],
+    &by_producers[3],
+    &by_producers[4],
+    &by_producers[5],
+    &by_depth[0],
+    &by_depth[1],
+    &by_depth[2],
+    &by_depth[3],
+    &by_depth[4],
+    &by_depth[5],
+};
+enum { CONTESTANTS = sizeof contestants / sizeof contestants[0] };
+
+/* malloc can be counted where the C library has a second name for it. */
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define COUNTS_MALLOCS
+#endif
+
+/* With room for the children that were built, but do not start. */
+static const char *skipped[16] = {
+#ifndef HAVE_SEM_T
+    "sem_t (there is no unnamed POSIX semaphore)",
+#endif
+#ifndef HAVE_GLIB
+    "GLib GThreadPool (libglib2.0-dev is not installed)",
+#endif
+#ifndef HAVE_UV_POOL
+    "libuv uv_queue_work (libuv1-dev is not installed)",
+#endif
+#ifndef HAVE_TBB
+    "TBB task_arena (libtbb-dev is not installed)",
+#endif
+#ifndef HAVE_MOODYCAMEL
+    "BlockingConcurrentQueue (libconcurrentqueue-dev is not installed)",
+#endif
+#ifndef HAVE_GO_POOL
+    "Go channel pool (golang-go is not installed)",
+#endif
+#ifndef HAVE_JAVA_POOL
+    "Java ThreadPoolExecutor (default-jdk-headless is not installed)",
+#endif
+#ifndef COUNTS_MALLOCS
+    "allocations (only glibc's malloc can be counted)",
+#endif
+    NULL,
+};
+
+#include "report.h"
+#include "children.h"
+
+/* ---- Calls of malloc ------------------------------------------------------------------------ */
+
+#ifdef COUNTS_MALLOCS
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *memory, size_t size);
+void *__libc_memalign(size_t alignment, size_t size);
+
+/* Until it is set they only look: peers that allocate must not pay for it. Volatile, because the
+ * compiler believes that no function of the C library comes back to this file. */
+static volatile bool mallocs_count;
+static uint64_t mallocs;
+
+static void count_malloc(void)
+{
+    if (mallocs_count && bench_phase(&run) == BENCH_MEASURE) {
+        __atomic_add_fetch(&mallocs, 1, __ATOMIC_RELAXED);
+    }
+}
+
+void *malloc(size_t size)
+{
+    count_malloc();
+    return __libc_malloc(size);
+}
+
+void *calloc(size_t count, size_t size)
+{
+    count_malloc();
+    return __libc_calloc(count, size);
+}
+
+void *realloc(void *memory, size_t size)
+{
+    count_malloc();
+    return __libc_realloc(memory, size);
+}
+
+void *aligned_alloc(size_t alignment, size_t size)
+{
+    count_malloc();
+    return __libc_memalign(alignment, size);
+}
+#endif
+
+/* ---- Repetitions of each scenario ----------------------------------------------------------- */
+
+static void measure_often(const contestant *who, const table *t, double out[])
+{
+    void *object = who->create(t->capacity, t->threads);
+    out[0] = pair_ns(who->often, object);
+    who->destroy(object);
+}
+
+typedef void (*body_of)(bench_thread *self);
+
+static void measure_body(const contestant *who, body_of body, int producers, int workers,
+                         double out[2])
+{
+    run.first = who->create(workers, producers);
+    window w = run_alike(body, producers, options.ms);
+    out[0] = w.wall_ns / w.ops;
+    out[1] = w.cpu_ns / w.ops;
+    who->destroy(run.first);
+}
+
+/* The same in a process of its own. If that dies, so do we: it is our own code. */
+static void measure_forked(const contestant *who, body_of body, int producers, int workers,
+                           double out[2])
+{
+    int ends[2];
+    pid_t pid = -1;
+    fflush(stdout);
+    if (pipe(ends) == 0) {
+        pid = fork();
+    }
+    if (pid == 0) {
+        signal(SIGALRM, give_up); /* and not the children, which are not ours here */
+        measure_body(who, body, producers, workers, out);
+        _exit(write(ends[1], out, 2 * sizeof out[0]) == (ssize_t)(2 * sizeof out[0]) ? 0 : 1);
+    }
+    if (pid > 0) {
+        close(ends[1]);
+        bool told = read(ends[0], out, 2 * sizeof out[0]) == (ssize_t)(2 * sizeof out[0]);
+        close(ends[0]);
+        waitpid(pid, NULL, 0);
+        if (told) {
+            return;
+        }
+    }
+    fprintf(stderr, "%s: %s does not answer\n", this_program->name, who->label);
+    exit(1);
+}
+
+static process process_of_each(const contestant *who)
+{
+    return who->forked ? CHILD_PROCESS : process_of(who);
+}
+
+static void measure_pool(const contestant *who, const table *t, const char *question, body_of body,
+                         double out[])
+{
+    if (who->child != NULL) {
+        ask(who, out, "%s %d %d %d %d", question, t->threads, t->capacity, PLACES, options.ms);
+    } else if (who->forked) {
+        measure_forked(who, body, t->threads, t->capacity, out);
+    } else {
+        measure_body(who, body, t->threads, t->capacity, out);
+    }
+}
+
+static void measure_flood(const contestant *who, const table *t, double out[])
+{
+    measure_pool(who, t, "flood", who->flood, out);
+}
+
+static void measure_trip(const contestant *who, const table *t, double out[])
+{
+    measure_pool(who, t, "trip", who->trips, out);
+}
+
+#ifdef COUNTS_MALLOCS
+/* A count of 0 is worth something only if it would have been seen: also one in a library. */
+static void check_that_mallocs_count(void)
+{
+    __atomic_store_n(&mallocs, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&run.phase, BENCH_MEASURE, __ATOMIC_RELAXED);
+    mallocs_count = true;
+    char *volatile copy = strdup(this_program->name); /* volatile, or it would not be called */
+    mallocs_count = false;
+    free(copy);
+    must(bench_read(&mallocs) != 1);
+}
+
+static void measure_mallocs(const contestant *who, const table *t, double out[])
+{
+    run.first = who->create(t->capacity, t->threads);
+    __atomic_store_n(&mallocs, 0, __ATOMIC_RELAXED);
+    mallocs_count = true;
+    window w = run_alike(who->flood, t->threads, options.ms / 2 + 1);
+    mallocs_count = false;
+    out[0] = (double)bench_read(&mallocs);
+    out[1] = out[0] / w.ops;
+    who->destroy(run.first);
+}
+#endif
+
+static void measure_producers(const contestant *who, const table *t, double out[])
+{
+    measure_body(&ours, ours.flood, who->parameter, t->capacity, out);
+    measure_body(&ours, ours.trips, who->parameter, t->capacity, out + 2);
+}
+
+/* ---- Depth ---------------------------------------------------------------------------------- */
+
+typedef struct deep {
+    blocked b;
+    uint64_t depth, random;
+    bulkhead_job *jobs;
+} deep;
+
+/* One comes and goes, behind all the others. */
+static void come_and_go(void *object, uint64_t count)
+{
+    deep *d = object;
+    for (uint64_t i = 0; i < count; i++) {
+        must(bulkhead_submit(&d->b.is, &d->b.next));
+        must(bulkhead_cancel(&d->b.is, &d->b.next));
+    }
+}
+
+/* Any of those who wait goes, and comes back behind the others. */
+static void go_and_come(void *object, uint64_t count)
+{
+    deep *d = object;
+    for (uint64_t i = 0; i < count; i++) {
+        d->random = d->random * 6364136223846793005 + 1442695040888963407;
+        bulkhead_job *job = &d->jobs[(d->random >> 32) * d->depth >> 32];
+        must(bulkhead_cancel(&d->b.is, job));
+        must(bulkhead_submit(&d->b.is, job));
+    }
+}
+
+static void measure_depth(const contestant *who, const table *t, double out[])
+{
+    deep *d = bench_memory(sizeof *d);
+    (void)t;
+    create_blocked(&d->b, 0);
+    d->depth = (uint64_t)who->parameter;
+    d->random = 1;
+    d->jobs = bench_memory(d->depth * sizeof d->jobs[0]);
+    memset(d->jobs, 0, d->depth * sizeof d->jobs[0]);
+    for (uint64_t i = 0; i < d->depth; i++) {
+        d->jobs[i].run = unknown_bulkhead_job();
+        must(bulkhead_submit(&d->b.is, &d->jobs[i]));
+    }
+    out[0] = pair_ns(come_and_go, d);
+    out[1] = pair_ns(go_and_come, d);
+    destroy_blocked(&d->b);
+    free(d->jobs);
+    free(d);
+}
+
+/* ---- The scenarios -------------------------------------------------------------------------- */
+
+static void run_permit(void)
+{
+    static const scenario permit = {
+        .name = "permit",
+        .title = "a permit taken and given back, CPU time of the thread",
+        .limit = &limit_cas,
+        .metrics = {"pair_ns"},
+        .columns = {{"ns/pair", 0, MEDIAN},
+                    {"spread %", 0, SPREAD},
+                    {"x CAS pair", 0, TO_LIMIT},
+                    {"x ours", 0, TO_REFERENCE}},
+    };
+    /* Short repetitions, so there can be more of them. */
+    const table *t =
+        run_table(&permit, PERMIT, "1 of 16", 1, PERMITS, 3 * options.reps, measure_often);
+    const row *us = row_of(t, "bulkhead");
+    add_bar(look(t, us, 0, TO_LIMIT), false, 1.3, "enter+leave: time x CAS pair");
+    for (int i = 0; i < t->rows; i++) {
+        if (t->row[i].who->kind == BENCH_PEER) {
+            add_bar(ratio(t, us, &t->row[i], 0), false, 1.0, "enter+leave: time x %s",
+                    t->row[i].who->label);
+        }
+    }
+    add_bar(look(t, row_of(t, "bulkhead invoke, inline"), 0, TO_LIMIT), false, 3,
+            "invoke inline: time x CAS pair");
+}
+
+static void run_refusal(void)
+{
+    static const scenario refusal = {
+        .name = "refusal",
+        .title = "a refusal by a full one, CPU time of the thread",
+        .limit = &limit_refusal,
+        .metrics = {"refusal_ns"},
+        .columns = {{"ns", 0, MEDIAN},
+                    {"spread %", 0, SPREAD},
+                    {"x limit", 0, TO_LIMIT},
+                    {"x ours", 0, TO_REFERENCE}},
+    };
+    const table *t = run_table(&refusal, REFUSAL, "", 1, 1, 3 * options.reps, measure_often);
+    add_bar(look(t, row_of(t, "bulkhead"), 0, TO_LIMIT), false, 2,
+            "try_enter refused: time x a load and a CAS");
+}
+
+static const column pool_columns[] = {
+    {"ns/job", 0, MEDIAN},       {"spread %", 0, SPREAD},   {"x limit", 0, TO_LIMIT},
+    {"x ours", 0, TO_REFERENCE}, {"CPU ns/job", 1, MEDIAN}, {"x ours", 1, TO_REFERENCE},
+};
+
+static void add_peer_bars(const table *t, const char *what)
+{
+    const row *us = row_of(t, "bulkhead");
+    for (int i = 0; i < t->rows; i++) {
+        if (t->row[i].who->kind == BENCH_PEER) {
+            add_bar(ratio(t, us, &t->row[i], 0), false, 1.0, "%s: time x %s", what,
+                    t->row[i].who->label);
+        }
+    }
+}
+
+static void run_throughput(void)
+{
+    static scenario throughput = {
+        .name = "throughput",
+        .title = "empty jobs, submitted until done, 1024 may wait",
+        .limit = &limit_vyukov,
+        .metrics = {"job_ns", "cpu_ns"},
+    };
+    memcpy(throughput.columns, pool_columns, sizeof pool_columns);
+    for (int producers = 1; producers <= 2; producers++) {
+        for (int workers = 2; workers <= 4; workers += 2) {
+            char config[32], what[48];
+            snprintf(config, sizeof config, "P=%d W=%d", producers, workers);
+            snprintf(what, sizeof what, "throughput, %s", config);
+            const table *t = run_table(&throughput, producers == 1 ? FLOOD_1 : FLOOD_2, config,
+                                       producers, workers, options.reps, measure_flood);
+            add_bar(look(t, row_of(t, "bulkhead"), 0, TO_LIMIT), false, 3,
+                    "%s: time x the spinning queue", what);
+            add_peer_bars(t, what);
+        }
+    }
+}
+
+static void run_roundtrip(void)
+{
+    static scenario roundtrip = {
+        .name = "roundtrip",
+        .title = "one empty job, submitted and waited for",
+        .limit = &limit_vyukov,
+        .metrics = {"trip_ns", "cpu_ns"},
+        .note = "goroutines take turns on one thread, so Go wakes none; TBB's workers spin for it",
+    };
+    memcpy(roundtrip.columns, pool_columns, sizeof pool_columns);
+    const table *t = run_table(&roundtrip, TRIP, "P=1 W=2", 1, 2, options.reps, measure_trip);
+    add_peer_bars(t, "round trip");
+}
+
+static void run_allocations(void)
+{
+#ifdef COUNTS_MALLOCS
+    static const scenario allocations = {
+        .name = "allocations",
+        .title = "calls of malloc and its like, once it is warm",
+        .metrics = {"mallocs", "mallocs_per_job"},
+        .columns = {{"calls", 0, MEDIAN}, {"worst", 0, WORST}, {"per job", 1, MEDIAN}},
+    };
+    check_that_mallocs_count();
+    const table *t = run_table(&allocations, MALLOCS, "P=2 W=2", 2, 2,
+                               options.reps < 3 ? options.reps : 3, measure_mallocs);
+    add_bar(look(t, row_of(t, "bulkhead"), 0, WORST), false, 0, "allocations: calls of malloc");
+#endif
+}
+
+static void run_producers(void)
+{
+    static const scenario producers = {
+        .name = "producers",
+        .title = "bulkhead, by the number of producers",
+        .limit = &by_producers[0],
+        .metrics = {"job_ns", "job_cpu_ns", "trip_ns", "trip_cpu_ns"},
+        .columns = {{"ns/job", 0, MEDIAN},
+                    {"spread %", 0, SPREAD},
+                    {"x with 1", 0, TO_LIMIT},
+                    {"CPU ns/job", 1, MEDIAN},
+                    {"ns/trip", 2, MEDIAN},
+                    {"spread %", 2, SPREAD},
+                    {"x with 1", 2, TO_LIMIT},
+                    {"CPU ns/trip", 3, MEDIAN}},
+        .note = "ns of all of them together: the time divided by the jobs of all",
+    };
+    run_table(&producers, PRODUCERS, "W=2", 0, 2, options.reps, measure_producers);
+}
+
+static void run_depth(void)
+{
+    static const scenario depth = {
+        .name = "depth",
+        .title = "bulkhead, submit and cancel of a job, by those that wait, CPU time of the thread",
+        .limit = &by_depth[2],
+        .metrics = {"newest_ns", "random_ns"},
+        .columns = {{"ns, newest", 0, MEDIAN},
+                    {"spread %", 0, SPREAD},
+                    {"x with 100", 0, TO_LIMIT},
+                    {"ns, random", 1, MEDIAN},
+                    {"spread %", 1, SPREAD},
+                    {"x with 100", 1, TO_LIMIT}},
+        .note = "a random one of many is not in the cache, nor are its neighbours in the queue",
+    };
+    const table *t = run_table(&depth, DEPTH, "", 1, 1, options.reps, measure_depth);
+    add_bar(look(t, row_of(t, "100000 jobs wait"), 0, TO_LIMIT), false, 2,
+            "depth: time with 100000 waiting x that with 100");
+}
+
+/* ---- main ----------------------------------------------------------------------------------- */
+
+static const program bench_bulkhead = {
+    .name = "bench_bulkhead",
+    .reps = 5,
+    .ms = 120,
+    .in_vain_max = 5,
+    .reference = "bulkhead",
+    .reference_suffix = "_to_ours",
+    .capacity_key = "workers",
+    .process_of = process_of_each,
+    .children_ns = children_ns,
+    .scenarios = {{"permit", run_permit},
+                  {"refusal", run_refusal},
+                  {"throughput", run_throughput},
+                  {"roundtrip", run_roundtrip},
+                  {"allocations", run_allocations},
+                  {"producers", run_producers},
+                  {"depth", run_depth}},
+};
+
+int main(int argc, char **argv)
+{
+    FILE *json = begin_report(&bench_bulkhead, argc, argv);
+    start_children();
+    calibrate();
+    print_machine();
+    print_children();
+    print_skipped();
+    run_scenarios();
+    stop_children();
+    end_report(json);
+    return 0;
+}
