@@ -94,8 +94,9 @@
  *                With BULKHEAD_UNFAIR callers of enter may: one who waits is then passed by others
  *                at most until it has been woken in vain once. That is faster under contention.
  *   Outcome      Every job that was accepted ends exactly once: SUCCEEDED, FAILED, TIMED_OUT,
- *                EXPIRED, CANCELLED or ABORTED, whatever happens. done is called once, then
- *                waiters are released; its permit is free by then.
+ *                EXPIRED, CANCELLED or ABORTED, whatever happens. done is called once, then the
+ *                permit is given back, then waiters are released. (Detached: the permit, then
+ *                done.)
  *   Waiting      A wait that gives up leaves nothing behind. An event that lets somebody in does so
  *                at once: a leave, the end of a job, a cancel, a timeout, a resize.
  *   Cost         A permit that is free is one atomic read-modify-write, and so is giving it back,
@@ -110,20 +111,26 @@
  *
  * LIMITS
  *   Permits      2^27 - 1 at once, and 2^28 - 1 waiting; BULKHEAD_UNLIMITED means these.
- *   Deadlocks    EDEADLK is returned by a wait that could never end, because all permits are held
- *                by threads that wait for the same bulkhead: a job that submits to its own bulkhead
+ *   Deadlocks    EDEADLK is returned by a call that would wait while all permits are held by
+ *                threads that wait for the same bulkhead: a job that submits to its own bulkhead
  *                and waits, an invoke inside an invoke, also with other bulkheads in between on the
- *                same thread; two jobs that wait for each other. Seen is who holds a permit: a
- *                thread that runs a job, or has entered and not yet left (the first four of them;
- *                a leave on another thread makes the bulkhead forget those it has seen). Not seen
- *                are waits that go through another bulkhead's workers and come back.
+ *                same thread; two jobs that wait for each other. The answer is the same if a
+ *                timeout, a cancel or an expiry would have let it through later. Seen is a thread
+ *                that runs a job or its done, or is inside invoke or BULKHEAD_SCOPE (the first four
+ *                of these); with a single permit, also one that has entered and not left. (If it
+ *                ends instead, and somebody else leaves for it later, a new thread may be mistaken
+ *                for it meanwhile.) Not seen are others that have entered, since any thread may
+ *                leave for them; nor a wait that comes back through another bulkhead's workers.
  *   Threads      A job may end its thread (thrd_exit, pthread_exit; on POSIX systems, and in C++ if
  *                exceptions are enabled): it counts as FAILED with ECANCELED. A function given to
- *                invoke that runs on the caller's thread must return. Jobs on own workers run with
+ *                invoke that runs on the caller's thread must return, and so must done and all
+ *                functions of the options; and soon, for it may be the supervisor who calls them,
+ *                and deadlines wait meanwhile. Jobs on own workers run with
  *                signals blocked, except those of faults: unblock them before you fork and exec.
  *   Executors    What the executor has accepted counts as running, even if it has not begun: cancel
  *                gives EBUSY, and a cancel, an expiry or an abort takes effect when the executor
- *                gets to it, without calling run.
+ *                gets to it, without calling run. One that runs jobs on the spot, in execute, is
+ *                fine for jobs that neither wait for others nor use delays, retries or timeouts.
  *   Signals      No call is safe in a signal handler.
  *   Processes    Not shared between processes; not usable in the child after fork().
  *   Languages    C11 or later, C++11 or later; a C file and a C++ file may share an object.
@@ -191,8 +198,9 @@ typedef enum bulkhead_event_type {
     BULKHEAD_EVENT_RESIZED
 } bulkhead_event_type;
 
-/* Told to on_event on the thread where it happens, under no lock. ACCEPTED may come after STARTED
- * or FINISHED on another thread, so the job may be gone by then: compare the pointer, use arg. */
+/* Told to on_event on the thread where it happens, under no lock. ACCEPTED and RETRIED may come
+ * after what follows them on another thread, so the job may be gone by then: compare the pointer,
+ * use arg. */
 typedef struct bulkhead_event {
     bulkhead_event_type type;
     const bulkhead_job *job; /* NULL: a call of enter or invoke, or no job is concerned */
@@ -231,7 +239,8 @@ typedef struct bulkhead_options {
  *     int (*run)(bulkhead_job *job);     required; 0 is success, anything else its error
  *     void *arg;                         yours
  *     void (*done)(bulkhead_job *job);   called once when it has ended, however, on the thread that
- *                                        ended it (NULL: nothing)
+ *                                        ended it: a worker, the supervisor, who cancels or closes
+ *                                        (NULL: nothing)
  *     bool detached;                     done is the last touch: it may free or resubmit the job,
  *                                        and nobody may wait for it; after a run timeout it is
  *                                        called when the body has returned
@@ -267,7 +276,7 @@ typedef struct bulkhead_stats {
                                              busy, or in worker_start */
     uint32_t workers_idle, workers_stuck; /* stuck: in a body after its run timeout */
     uint64_t accepted;                    /* when idle: the sum of the six ends */
-    uint64_t rejected;                    /* every call that was not let in */
+    uint64_t rejected;                    /* calls not let in (not those with EINVAL or EBUSY) */
     uint64_t succeeded, failed, timed_out, expired, cancelled, aborted; /* jobs, by outcome */
     uint64_t retried;                                                   /* attempts after a first */
     uint64_t late;                /* bodies that returned after their run timeout */
@@ -319,9 +328,9 @@ static inline int bulkhead_leave(bulkhead *b);
 
 /* Runs fn(arg) with a permit: on this thread; of type BULKHEAD_ASYNC, on a worker, and waits for
  * it. BULKHEAD_INLINE: on this thread while a permit is free. What fn returns goes to *result, if
- * that is not NULL. Returns 0 if fn was called, whatever it returned; or an error as enter and
- * submit do. ETIMEDOUT: it was not let in, or the run timeout passed; this waits for fn's end in
- * any case. */
+ * that is not NULL. Returns 0 if fn was called, whatever it returned (ESHUTDOWN, if an ABORT came
+ * before another attempt); or an error as enter and submit do. ETIMEDOUT: it was not let in, or the
+ * run timeout passed; this waits for fn's end in any case. */
 static inline int bulkhead_invoke(bulkhead *b, int (*fn)(void *), void *arg, int *result);
 
 /* Hands the job over. It is run when a permit is free, in order; *job must stay where it is until
@@ -348,8 +357,8 @@ static inline int bulkhead_reclaim(bulkhead_job *job, int64_t timeout_ns);
 
 /* Takes a job out of the queue. Returns 0 it had not begun and has ended CANCELLED, its done was
  * called here; EBUSY it runs, bulkhead_job_cancelled tells it so, and it is not tried again;
- * EALREADY it is done; EINVAL it was not submitted to b. Never blocks for long. Requires that
- * the job's memory has not been given back, as it may be when it is done. */
+ * EALREADY it is done, or its done is being called; EINVAL it was not submitted to b. Never blocks
+ * for long. Requires: the job's memory has not been given back, as it may be once it is done. */
 static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job);
 
 /* Inside run: has somebody cancelled the job, or has its run timeout passed? */
@@ -646,9 +655,11 @@ static inline void plim_thread_yield_(void)
 
 #if defined(__GNUC__) || defined(__clang__)
 #define PLIM_SLOW_ __attribute__((noinline, cold, unused)) static
+#define PLIM_FAST_ __attribute__((always_inline)) static inline
 #define PLIM_LIKELY_(x) __builtin_expect(!!(x), 1)
 #else
 #define PLIM_SLOW_ static
+#define PLIM_FAST_ static inline
 #define PLIM_LIKELY_(x) (x)
 #endif
 
@@ -1500,7 +1511,7 @@ static inline bool plim_commit_relaxed_(plim_counter *c, uint64_t *seen, plim_st
     return done;
 }
 
-static inline bool plim_commit_acquire_(plim_counter *c, uint64_t *seen, plim_step step)
+PLIM_FAST_ bool plim_commit_acquire_(plim_counter *c, uint64_t *seen, plim_step step)
 {
     bool done = plim_cas_acquire_(&c->word, seen, step.word);
     if (done) {
@@ -1509,7 +1520,7 @@ static inline bool plim_commit_acquire_(plim_counter *c, uint64_t *seen, plim_st
     return done;
 }
 
-static inline bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_step step)
+PLIM_FAST_ bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_step step)
 {
     bool done = plim_cas_release_(&c->word, seen, step.word);
     if (done) {
@@ -1529,8 +1540,9 @@ static inline bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_st
  * that has slept longest (so does PLIM_PARK_CND; other systems do not say). So old age is noticed
  * in the order of arrival: two releases that find nobody starving are enough to serve the oldest
  * (the first wakes it, and if a passer-by is faster it is promoted; the second is owed to it), and
- * one that is woken too young goes to sleep behind the others. With alarms the young would be promoted beside the old, whoever comes back
- * after each turn would fill the lane's few places, and the rest would sleep for ever. */
+ * one that is woken too young goes to sleep behind the others. With alarms the young would be
+ * promoted beside the old, whoever comes back after each turn would fill the lane's few places, and
+ * the rest would sleep for ever. */
 #define PLIM_PATIENCE_NS_ PLIM_US(500)
 
 /* How many times to look at the word before sleeping. A wake-up across CPUs costs many times what
@@ -1665,7 +1677,7 @@ static inline int plim_acquire_(plim_counter *c, uint32_t limit, int64_t timeout
 }
 
 /* Takes n permits or none, without waiting: 0, ESHUTDOWN, EAGAIN. */
-static inline int plim_try_acquire_(plim_counter *c, uint32_t n)
+PLIM_FAST_ int plim_try_acquire_(plim_counter *c, uint32_t n)
 {
     uint64_t w = plim_load_relaxed_(&c->word);
     for (;;) {
@@ -1688,7 +1700,7 @@ PLIM_SLOW_ int plim_release_slow_(plim_counter *c, uint32_t n)
 }
 
 /* Gives n permits and wakes whom they concern: 0, EOVERFLOW. */
-static inline int plim_release_(plim_counter *c, uint32_t n)
+PLIM_FAST_ int plim_release_(plim_counter *c, uint32_t n)
 {
     uint64_t w = plim_load_relaxed_(&c->word);
     if (PLIM_LIKELY_(plim_waiters_(w) == 0)) {
@@ -1758,9 +1770,10 @@ static inline void plim_close_(plim_counter *c)
  * it that each such section ends those waits that it can.
  *
  * Memory orders. A fast change acquires when it takes something and releases when it gives
- * something back. Setting HELD is an acquire, so the holder sees what came with earlier gifts;
- * storing the word back is a release, which passes it on to the next fast taker. Those whose waits
- * are ended under the lock get it by the release of their `wake`.
+ * something back. Setting HELD is an acquire, so the holder sees what came with earlier gifts (if
+ * WATCHED was set, they came under the lock, which is an acquire itself); storing the word back is
+ * a release, which passes it on to the next fast taker. Those whose waits are ended under the lock
+ * get it by the release of their `wake`.
  */
 #define PLIM_HELD_ ((uint64_t)1)
 #define PLIM_WATCHED_ ((uint64_t)1 << 1)
@@ -1903,13 +1916,14 @@ static inline bool plim_look_on_(int look, int few)
  * while is enough most of the time, and giving the holder a CPU most of the others. Each look takes
  * the cache line away from the holder, who is about to write to it: so they are few and far between
  * (four times as far made a start of weighted_sem.h half as long). */
-PLIM_SLOW_ void plim_gate_lock_slow_(plim_gate_ *gate)
+enum { PLIM_SOON_ = 4, PLIM_LATER_ = 64 }; /* pauses between two looks */
+PLIM_SLOW_ void plim_gate_lock_slow_(plim_gate_ *gate, int pauses)
 {
     for (int i = 0; i < PLIM_SPIN; i++) {
         if (i % 32 == 31) {
             plim_thread_yield_();
         }
-        for (int j = 0; j < 4; j++) {
+        for (int j = 0; j < pauses; j++) {
             plim_pause_();
         }
         if (plim_available_(plim_load_relaxed_(&gate->lock.word)) > 0 &&
@@ -1923,10 +1937,10 @@ PLIM_SLOW_ void plim_gate_lock_slow_(plim_gate_ *gate)
 }
 
 /* Begins a section and returns the word, which is the caller's until plim_gate_unlock_. */
-static inline uint64_t plim_gate_lock_(plim_gate_ *gate)
+PLIM_FAST_ uint64_t plim_gate_lock_(plim_gate_ *gate, int pauses)
 {
     if (plim_try_acquire_(&gate->lock, 1) != 0) {
-        plim_gate_lock_slow_(gate);
+        plim_gate_lock_slow_(gate, pauses);
     }
     uint64_t word = plim_load_relaxed_(&gate->word);
     while ((word & PLIM_WATCHED_) == 0 &&
@@ -1938,8 +1952,7 @@ static inline uint64_t plim_gate_lock_(plim_gate_ *gate)
 
 /* Ends the section, and then wakes those whose waits it has ended. The release of the lock is the
  * last touch of the object: those that are woken afterwards are not part of it. */
-static inline void plim_gate_unlock_(plim_gate_ *gate, uint64_t word, bool watched,
-                                     plim_list_ *woken)
+PLIM_FAST_ void plim_gate_unlock_(plim_gate_ *gate, uint64_t word, bool watched, plim_list_ *woken)
 {
     word &= ~(PLIM_HELD_ | PLIM_WATCHED_);
     plim_store_release_(&gate->word, watched ? word | PLIM_WATCHED_ : word);
@@ -1956,6 +1969,7 @@ static inline void plim_gate_init_(plim_gate_ *gate, uint64_t word)
     plim_store_relaxed_(&gate->word, word);
     plim_init_(&gate->lock, 1);
 }
+
 #endif /* PLIM_GATE_H_ */
 /* <<< gate */
 
@@ -2177,7 +2191,8 @@ struct bulkhead_job {
     plim_counter over_;     /* gets a permit when it is done; every waiter passes it on */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) phase_;
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) cancelled_; /* for bulkhead_job_cancelled */
-    uint64_t runner_;                               /* the thread that runs it, or 0 */
+    uint64_t runner_;                               /* the thread that runs or ends it, or 0 */
+    uint64_t number_;                               /* in the order of acceptance */
     bulkhead_job *waits_for_; /* the job of the same bulkhead that its body waits for */
     int64_t since_;           /* when it was let in, or began (BULKHEAD_TIMINGS) */
     /* The heap of timers: when, its place, whether it is there. A job needs one timer at a time:
@@ -2210,9 +2225,9 @@ typedef struct bulkhead_worker_ {
     uint64_t id; /* of its thread */
     void *resource;
     bulkhead_job *job;                  /* that it runs */
-    bulkhead_job *concluding;           /* whose done it calls */
     bool stuck;                         /* its job's run timeout has passed */
     bool unsettled;                     /* it counts in `settling` */
+    bool in_done;                       /* of a detached job, without a permit */
     struct bulkhead_worker_ *next;      /* of all */
     struct bulkhead_worker_ *next_free; /* of those without thread, or gone */
     plim_thread thread;
@@ -2224,6 +2239,7 @@ typedef struct bulkhead_worker_ {
 typedef struct bulkhead_frame_ {
     plim_node_ node;
     uint64_t thread;
+    bulkhead_job *job; /* in `running`: what it runs */
 } bulkhead_frame_;
 
 /* Whoever gives jobs to the executor; on its stack. A job that the executor runs on the spot, and
@@ -2240,9 +2256,12 @@ enum { BULKHEAD_HOLDERS_ = 4 };
 struct bulkhead {
     plim_gate_ gate;
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) permits; /* changed under the lock, as all limits are */
-    /* Threads that have entered, to find those that wait for themselves. Written without a lock:
-     * a mistake makes us blind, never see a deadlock where there is none. */
+    /* Threads that have a permit and will give it back themselves, to find those that wait for
+     * themselves. Written without a lock: a mistake makes us blind, but no thread's id is ever here
+     * while it has none. */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) holders[BULKHEAD_HOLDERS_];
+    /* The thread that has entered last, or 0 after a leave: if there is one permit, who has it. */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) last;
     uint32_t flags; /* with BULKHEAD_EVENTS_ */
     int type;
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) limit;   /* of the queue */
@@ -2255,15 +2274,16 @@ struct bulkhead {
     plim_list_ queue;      /* entries, first come first */
     plim_list_ ready_jobs; /* with a permit, for own workers */
     plim_list_ later;      /* jobs that wait for their time */
-    plim_list_ running;    /* jobs that an executor runs */
+    plim_list_ running;    /* frames of those who run a job for an executor */
     plim_list_ busy;       /* frames of threads that still have to do with a job */
     plim_list_ room;       /* submitters, while the queue is full */
     plim_list_ quiet;      /* who waits for nothing to be left */
     plim_list_ ends;       /* who waits for the end, after close */
     plim_list_ givers;
-    uint64_t jobs;     /* accepted, and not ended */
-    uint64_t settling; /* workers that still have to do with a job that has ended */
-    uint64_t nested;   /* permits of threads that wait for this very bulkhead */
+    plim_list_ nestings; /* threads that hold permits and wait for this very bulkhead */
+    uint64_t numbers;    /* given to jobs */
+    uint64_t jobs;       /* accepted, and not ended */
+    uint64_t settling;   /* workers that still have to do with a job that has ended */
     bool closing, aborting;
     bool quit; /* workers and supervisor are to go */
 
@@ -2320,7 +2340,9 @@ PLIM_SLOW_ void bulkhead_tell_(bulkhead *b, bulkhead_event_type type, const bulk
 /* Without looking at how it ends: the supervisor may be deciding that. */
 static inline void bulkhead_tell_started_(bulkhead *b, const bulkhead_job *job)
 {
-    bulkhead_tell_(b, BULKHEAD_EVENT_STARTED, job, job->arg, BULKHEAD_PENDING, 0, job->attempt);
+    if ((b->flags & BULKHEAD_EVENTS_) != 0) {
+        bulkhead_tell_(b, BULKHEAD_EVENT_STARTED, job, job->arg, BULKHEAD_PENDING, 0, job->attempt);
+    }
 }
 
 /* ---- Histograms ----------------------------------------------------------------------------- */
@@ -2504,15 +2526,20 @@ typedef struct bulkhead_section_ {
     bulkhead_frame_ frame;            /* until granted and ended are seen to */
 } bulkhead_section_;
 
-static inline bulkhead_section_ bulkhead_lock_(bulkhead *b)
+PLIM_FAST_ bulkhead_section_ bulkhead_lock_by_(bulkhead *b, int pauses)
 {
     bulkhead_section_ s;
     s.woken.first = s.woken.last = NULL;
     s.granted.first = s.granted.last = NULL;
     s.ended = NULL;
     s.hires = 0;
-    s.word = plim_gate_lock_(&b->gate);
+    s.word = plim_gate_lock_(&b->gate, pauses);
     return s;
+}
+
+PLIM_FAST_ bulkhead_section_ bulkhead_lock_(bulkhead *b)
+{
+    return bulkhead_lock_by_(b, PLIM_SOON_);
 }
 
 /* Nothing runs, waits or is about to: what wait_idle waits for. */
@@ -2520,7 +2547,7 @@ static inline bool bulkhead_is_quiet_(const bulkhead *b, const bulkhead_section_
 {
     return bulkhead_available_(s->word) == (int64_t)plim_load_relaxed_(&b->permits) &&
            bulkhead_queued_(s->word) == 0 && b->jobs == 0 && b->settling == 0 &&
-           b->busy.first == NULL && b->room.first == NULL;
+           b->busy.first == NULL && b->givers.first == NULL && b->room.first == NULL;
 }
 
 /* The supervisor ends as well, but nobody has to wait for it before destroy joins it. */
@@ -2549,7 +2576,7 @@ PLIM_SLOW_ void bulkhead_check_end_(bulkhead *b, bulkhead_section_ *s)
 }
 
 /* Ends the section. What it has left to do is done by bulkhead_after_, which must follow. */
-static inline void bulkhead_unlock_(bulkhead *b, bulkhead_section_ *s)
+PLIM_FAST_ void bulkhead_unlock_(bulkhead *b, bulkhead_section_ *s)
 {
     if (s->granted.first != NULL || s->ended != NULL) {
         s->frame.thread = plim_thread_id_();
@@ -2562,7 +2589,8 @@ static inline void bulkhead_unlock_(bulkhead *b, bulkhead_section_ *s)
     uint64_t in_use = plim_load_relaxed_(&b->permits) - (uint64_t)bulkhead_available_(s->word);
     b->peak_in_use = in_use > b->peak_in_use ? in_use : b->peak_in_use;
     b->peak_queued = queued > b->peak_queued ? queued : b->peak_queued;
-    bool watched = b->jobs != 0 || queued != 0 || b->quiet.first != NULL || b->closing;
+    bool watched = b->jobs != 0 || queued != 0 || b->room.first != NULL || b->quiet.first != NULL ||
+                   b->closing;
     plim_gate_unlock_(&b->gate, s->word, watched, &s->woken);
 }
 
@@ -2665,15 +2693,20 @@ static inline bool bulkhead_has_room_(const bulkhead *b, uint64_t word)
     return bulkhead_queued_(word) + plim_load_relaxed_(&b->delayed) < plim_load_relaxed_(&b->limit);
 }
 
-/* Is there a permit or a place for the job? */
-static inline bool bulkhead_admits_(const bulkhead *b, const bulkhead_section_ *s,
-                                    const bulkhead_job *job)
+/* The same without the lock: then the delayed ones do not belong to the same instant. */
+static inline bool bulkhead_may_have_room_(const bulkhead *b, uint64_t word)
 {
-    return bulkhead_has_room_(b, s->word) ||
-           (job->delay_ns <= 0 && b->queue.first == NULL && bulkhead_available_(s->word) > 0);
+    return bulkhead_queued_(word) < plim_load_relaxed_(&b->limit);
 }
 
-/* Accepts a job that bulkhead_admits_. */
+/* Is there a permit for the job at once? */
+static inline bool bulkhead_runs_(const bulkhead *b, const bulkhead_section_ *s,
+                                  const bulkhead_job *job)
+{
+    return job->delay_ns <= 0 && b->queue.first == NULL && bulkhead_available_(s->word) > 0;
+}
+
+/* Accepts a job for which there is a permit, or a place. */
 static inline void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job);
 
 /* Lets in whoever may. Called in every section that may have changed who does. */
@@ -2707,10 +2740,13 @@ PLIM_SLOW_ void bulkhead_grant_slow_(bulkhead *b, bulkhead_section_ *s)
         bulkhead_submitter_ *submitter = (bulkhead_submitter_ *)(void *)at;
         next = at->next;
         bulkhead_job *job = submitter->job; /* before the wait ends: then the frame may go */
-        if (!bulkhead_admits_(b, s, job)) {
+        bool room = bulkhead_has_room_(b, s->word);
+        if (!room && (b->queue.first != NULL || bulkhead_available_(s->word) <= 0)) {
             break;
         }
-        if (plim_end_wait_(&s->woken, &b->room, &submitter->waiter, 0)) {
+        /* No room, but a permit: for the first that can use it now. */
+        if ((room || bulkhead_runs_(b, s, job)) &&
+            plim_end_wait_(&s->woken, &b->room, &submitter->waiter, 0)) {
             bulkhead_accept_(b, s, job);
         }
     }
@@ -2736,6 +2772,7 @@ static inline void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_
 {
     b->accepted++;
     b->jobs++;
+    job->number_ = ++b->numbers;
     if (job->delay_ns > 0) {
         bulkhead_delay_(b, s, job, plim_deadline_(plim_now_(), job->delay_ns));
         return;
@@ -2755,8 +2792,8 @@ static inline int64_t bulkhead_run_limit_(const bulkhead *b, const bulkhead_job 
 }
 
 /* The calling thread begins an attempt. */
-static inline void bulkhead_begin_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
-                                   uint64_t thread)
+PLIM_FAST_ void bulkhead_begin_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                uint64_t thread)
 {
     int64_t limit = bulkhead_run_limit_(b, job);
     plim_store_relaxed_(&job->phase_, BULKHEAD_RUNNING_);
@@ -2775,14 +2812,13 @@ static inline void bulkhead_begin_(bulkhead *b, bulkhead_section_ *s, bulkhead_j
     }
 }
 
-/* The job is over. What is left is to conclude it, without the lock. */
+/* The job is over. What is left is to conclude it, without the lock, by the calling thread. */
 static inline void bulkhead_end_(bulkhead *b, bulkhead_job *job, bulkhead_outcome outcome,
                                  int result)
 {
     bulkhead_disarm_(b, job);
     job->outcome = outcome;
     job->result = result;
-    job->runner_ = 0;
     b->ended[outcome]++;
     b->jobs--;
     plim_store_relaxed_(&job->phase_, BULKHEAD_ENDING_);
@@ -2801,6 +2837,7 @@ static inline void bulkhead_end_early_(bulkhead *b, bulkhead_section_ *s, bulkhe
                                        bulkhead_outcome outcome)
 {
     bulkhead_end_(b, job, outcome, 0);
+    job->runner_ = plim_thread_id_(); /* should done wait for it */
     bulkhead_add_ended_(s, job);
 }
 
@@ -2838,9 +2875,9 @@ PLIM_SLOW_ bool bulkhead_withdraw_(bulkhead *b, bulkhead_section_ *s, bulkhead_j
     }
 }
 
-/* The rest of a job's end, under no lock: tells everybody. The last touch of it is the call of done
- * if it is detached, else the permit for those who wait. */
-static inline void bulkhead_conclude_(bulkhead *b, bulkhead_job *job)
+/* The rest of a job's end, under no lock. The last touch of it is done if it is detached, else the
+ * permit for those who wait. */
+static inline void bulkhead_call_done_(bulkhead *b, bulkhead_job *job)
 {
     if ((b->flags & BULKHEAD_EVENTS_) != 0) {
         bulkhead_tell_(b, BULKHEAD_EVENT_FINISHED, job, job->arg, job->outcome, job->result,
@@ -2848,16 +2885,26 @@ static inline void bulkhead_conclude_(bulkhead *b, bulkhead_job *job)
     }
     if (job->detached) {
         plim_store_relaxed_(&job->phase_, BULKHEAD_DONE_);
-        if (job->done != NULL) {
-            job->done(job);
-        }
-        return;
     }
     if (job->done != NULL) {
         job->done(job);
     }
+}
+
+static inline void bulkhead_release_waiters_(bulkhead_job *job)
+{
     plim_store_relaxed_(&job->phase_, BULKHEAD_DONE_);
     plim_release_(&job->over_, 1);
+}
+
+/* Both, for a job that has no permit. */
+PLIM_SLOW_ void bulkhead_conclude_(bulkhead *b, bulkhead_job *job)
+{
+    const bool detached = job->detached;
+    bulkhead_call_done_(b, job);
+    if (!detached) {
+        bulkhead_release_waiters_(job);
+    }
 }
 
 /* The run timeout has passed. The body goes on, with its permit, and uses the job's memory: so who
@@ -2885,7 +2932,7 @@ static inline bool bulkhead_may_retry_(const bulkhead *b, const bulkhead_job *jo
 PLIM_SLOW_ int64_t bulkhead_back_off_(bulkhead *b, uint32_t attempt)
 {
     int64_t most = b->retry_delay_max_ns, delay = b->retry_delay_ns;
-    for (uint32_t i = 1; i < attempt && delay < most; i++) {
+    for (uint32_t i = 1; i < attempt && i < 64 && delay < most; i++) {
         delay = delay > most / 2 ? most : delay * 2;
     }
     delay = delay < most ? delay : most;
@@ -2896,64 +2943,88 @@ PLIM_SLOW_ int64_t bulkhead_back_off_(bulkhead *b, uint32_t attempt)
 
 enum { BULKHEAD_OVER_, BULKHEAD_AGAIN_, BULKHEAD_LATE_ }; /* what an attempt's end is for the job */
 
-/* An attempt has ended: the permit is free, and all that follows from it. `again` is the answer of
- * bulkhead_may_retry_. */
-static inline int bulkhead_attempt_ends_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
-                                         int result, bool again)
+/* An attempt has ended, and what becomes of the job is decided. `again` is the answer of
+ * bulkhead_may_retry_. The permit is still held. */
+PLIM_FAST_ int bulkhead_attempt_ends_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                      int result, bool again)
 {
-    int what = BULKHEAD_OVER_;
     if (b->histograms != NULL) {
         bulkhead_record_(&b->histograms[1], plim_now_() - job->since_);
     }
-    s->word += BULKHEAD_PERMIT_ONE_;
     if (plim_load_relaxed_(&job->phase_) == BULKHEAD_STUCK_) {
         b->late++;
         b->stuck--;
-        plim_store_relaxed_(&job->phase_, BULKHEAD_DONE_);
-        what = BULKHEAD_LATE_;
-    } else if (again && !b->aborting && plim_load_relaxed_(&job->cancelled_) == 0) {
-        int64_t delay = bulkhead_back_off_(b, job->attempt);
-        bulkhead_disarm_(b, job);
-        b->retried++;
-        job->result = result;
         job->runner_ = 0;
-        if (b->histograms != NULL || delay > 0) {
-            job->since_ = plim_now_();
-        }
-        if (delay > 0) {
-            bulkhead_delay_(b, s, job, plim_deadline_(job->since_, delay));
-        } else {
-            plim_store_relaxed_(&job->phase_, BULKHEAD_QUEUED_);
-            bulkhead_enqueue_(b, s, &job->entry_);
-        }
-        what = BULKHEAD_AGAIN_;
-    } else {
-        bulkhead_end_(b, job, result == 0 ? BULKHEAD_SUCCEEDED : BULKHEAD_FAILED, result);
+        plim_store_relaxed_(&job->phase_, BULKHEAD_DONE_);
+        return BULKHEAD_LATE_;
     }
-    bulkhead_grant_(b, s);
-    return what;
+    if (!again || b->aborting || plim_load_relaxed_(&job->cancelled_) != 0) {
+        bulkhead_end_(b, job, result == 0 ? BULKHEAD_SUCCEEDED : BULKHEAD_FAILED, result);
+        return BULKHEAD_OVER_;
+    }
+    int64_t delay = bulkhead_back_off_(b, job->attempt);
+    bulkhead_disarm_(b, job);
+    b->retried++;
+    job->result = result;
+    job->runner_ = 0;
+    if (b->histograms != NULL || delay > 0) {
+        job->since_ = plim_now_();
+    }
+    if (delay > 0) {
+        bulkhead_delay_(b, s, job, plim_deadline_(job->since_, delay));
+    } else {
+        plim_store_relaxed_(&job->phase_, BULKHEAD_QUEUED_);
+        bulkhead_enqueue_(b, s, &job->entry_);
+    }
+    return BULKHEAD_AGAIN_;
 }
 
-/* After the section in which bulkhead_attempt_ends_ said so. */
-static inline void bulkhead_attempt_ended_(bulkhead *b, bulkhead_job *job, int what)
+/* The permit of an attempt that has ended is free, and all that follows from it. */
+static inline void bulkhead_give_back_(bulkhead *b, bulkhead_section_ *s)
 {
-    if (PLIM_LIKELY_(what == BULKHEAD_OVER_)) {
-        bulkhead_conclude_(b, job);
-    } else if (what == BULKHEAD_LATE_) {
-        if (job->detached) {
-            if (job->done != NULL) {
-                job->done(job);
-            }
-        } else {
-            plim_release_(&job->returned_, 1);
+    s->word += BULKHEAD_PERMIT_ONE_;
+    bulkhead_grant_(b, s);
+}
+
+/* Does the end of an attempt run code of the program? The permit is held meanwhile, done is part of
+ * the job; unless it is detached: then done may submit it again, and finds the permit free. */
+static inline bool bulkhead_calls_done_(const bulkhead *b, const bulkhead_job *job, int what)
+{
+    return what == BULKHEAD_OVER_ ? job->done != NULL || (b->flags & BULKHEAD_EVENTS_) != 0
+                                  : what == BULKHEAD_LATE_ && job->detached && job->done != NULL;
+}
+
+/* Calls it; and then, if the job is detached, it is gone. */
+PLIM_SLOW_ void bulkhead_do_call_done_(bulkhead *b, bulkhead_job *job, int what)
+{
+    if (what == BULKHEAD_OVER_) {
+        bulkhead_call_done_(b, job);
+    } else {
+        job->done(job);
+    }
+}
+
+/* After the permit was given back: the last touch of the job. */
+static inline void bulkhead_attempt_ended_(bulkhead *b, bulkhead_job *job, int what, bool detached,
+                                           bool calls)
+{
+    if (detached) {
+        if (calls) {
+            bulkhead_do_call_done_(b, job, what);
+        } else if (what == BULKHEAD_OVER_) {
+            plim_store_relaxed_(&job->phase_, BULKHEAD_DONE_);
         }
+    } else if (PLIM_LIKELY_(what == BULKHEAD_OVER_)) {
+        bulkhead_release_waiters_(job);
+    } else if (what == BULKHEAD_LATE_) {
+        plim_release_(&job->returned_, 1);
     }
 }
 
 /* ---- After a section ------------------------------------------------------------------------ */
 
 PLIM_SLOW_ void bulkhead_execute_(void *arg);
-PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, const bulkhead_job *mine);
+PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, uint64_t mine);
 PLIM_SLOW_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s);
 
 /* Does what the section has left to do. */
@@ -2997,7 +3068,8 @@ PLIM_SLOW_ void bulkhead_give_(void *arg)
     }
 }
 
-PLIM_SLOW_ void bulkhead_give_out_(bulkhead *b, plim_list_ *jobs)
+/* Gives jobs to the executor; the frame that has kept them goes. */
+PLIM_SLOW_ void bulkhead_give_out_(bulkhead *b, plim_list_ *jobs, bulkhead_frame_ *frame)
 {
     bulkhead_giver_ self = {{NULL, NULL}, b, plim_thread_id_(), *jobs};
     bulkhead_giver_ *giver = NULL;
@@ -3013,6 +3085,7 @@ PLIM_SLOW_ void bulkhead_give_out_(bulkhead *b, plim_list_ *jobs)
     if (giver == NULL) {
         plim_append_(&b->givers, &self.node);
     }
+    plim_unlink_(&b->busy, &frame->node); /* a job on the spot may end the thread */
     bulkhead_unlock_(b, &s);
     if (giver == NULL) {
         PLIM_ON_THREAD_EXIT_(bulkhead_give_, &self)
@@ -3025,7 +3098,7 @@ PLIM_SLOW_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s)
 {
     bool framed = s->granted.first != NULL || s->ended != NULL;
     for (; s->hires > 0; s->hires--) {
-        bulkhead_hire_(b, NULL);
+        bulkhead_hire_(b, 0);
     }
     for (bulkhead_job *next, *job = s->ended; job != NULL; job = next) {
         next = job->next_; /* then its memory may go */
@@ -3036,9 +3109,8 @@ PLIM_SLOW_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s)
         }
     }
     if (s->granted.first != NULL) {
-        bulkhead_give_out_(b, &s->granted);
-    }
-    if (framed) {
+        bulkhead_give_out_(b, &s->granted, &s->frame);
+    } else if (framed) {
         bulkhead_unbusy_(b, &s->frame);
     }
 }
@@ -3050,18 +3122,26 @@ PLIM_SLOW_ void bulkhead_executed_(bulkhead_job *job, bulkhead_frame_ *frame, in
 {
     bulkhead *b = job->bulkhead_;
     void *arg = job->arg;
-    uint32_t attempt = job->attempt;
-    bool again = bulkhead_may_retry_(b, job, result);
+    const uint32_t attempt = job->attempt;
+    const bool detached = job->detached, again = bulkhead_may_retry_(b, job, result);
     bulkhead_section_ s = bulkhead_lock_(b);
-    plim_unlink_(&b->running, &job->entry_.node);
     int what = bulkhead_attempt_ends_(b, &s, job, result, again);
+    const bool calls = bulkhead_calls_done_(b, job, what);
+    if (calls && !detached) {
+        bulkhead_unlock_(b, &s);
+        bulkhead_do_call_done_(b, job, what);
+        s = bulkhead_lock_(b);
+    }
+    plim_unlink_(&b->running, &frame->node);
+    plim_append_(&b->busy, &frame->node);
+    bulkhead_give_back_(b, &s);
     bulkhead_unlock_(b, &s);
-    bulkhead_attempt_ended_(b, job, what);
+    bulkhead_attempt_ended_(b, job, what, detached, calls);
     if (what == BULKHEAD_AGAIN_) {
         bulkhead_tell_(b, BULKHEAD_EVENT_RETRIED, job, arg, BULKHEAD_PENDING, result, attempt);
     }
-    bulkhead_after_(b, &s);
     bulkhead_unbusy_(b, frame);
+    bulkhead_after_(b, &s); /* the last: a job on the spot may end the thread */
 }
 
 /* One run by an executor; on its stack. */
@@ -3101,8 +3181,8 @@ PLIM_SLOW_ void bulkhead_execute_(void *arg)
         return;
     }
     bulkhead_begin_(b, &s, job, run.frame.thread);
-    plim_append_(&b->running, &job->entry_.node);
-    plim_append_(&b->busy, &run.frame.node);
+    run.frame.job = job;
+    plim_append_(&b->running, &run.frame.node);
     bulkhead_unlock_(b, &s);
     bulkhead_tell_started_(b, job);
     PLIM_ON_THREAD_EXIT_(bulkhead_executor_thread_ended_, &run)
@@ -3114,8 +3194,7 @@ PLIM_SLOW_ void bulkhead_execute_(void *arg)
 /* ---- Workers -------------------------------------------------------------------------------- */
 
 /* Takes the first job that is ready. */
-static inline bulkhead_job *bulkhead_pick_(bulkhead *b, bulkhead_section_ *s,
-                                           bulkhead_worker_ *self)
+PLIM_FAST_ bulkhead_job *bulkhead_pick_(bulkhead *b, bulkhead_section_ *s, bulkhead_worker_ *self)
 {
     plim_node_ *node = b->ready_jobs.first;
     if (node == NULL) {
@@ -3190,33 +3269,50 @@ PLIM_SLOW_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *jo
 {
     bulkhead *b = self->owner;
     void *arg = job->arg;
-    uint32_t attempt = job->attempt;
-    const bool again = bulkhead_may_retry_(b, job, result);
-    /* A worker that has to call done first cannot be relied upon for the next job. */
-    bool quick = job->done == NULL && (b->flags & BULKHEAD_EVENTS_) == 0;
-    bulkhead_section_ s = bulkhead_lock_(b);
-    quick = quick && !self->stuck;
-    b->searching += quick;
-    self->job = NULL;
-    self->concluding = job;
-    bulkhead_unsettle_(b, self);
-    b->threads -= self->stuck;
+    const uint32_t attempt = job->attempt;
+    const bool detached = job->detached, again = bulkhead_may_retry_(b, job, result);
+    /* Where jobs are short, submitters and workers meet at the lock all the time. A worker that
+     * comes second stays away long enough for some jobs more: then both go on undisturbed for a
+     * while, and a job takes less than half the time. */
+    bulkhead_section_ s = bulkhead_lock_by_(b, PLIM_LATER_);
     const int what = bulkhead_attempt_ends_(b, &s, job, result, again);
-    bulkhead_job *next = quick ? bulkhead_pick_(b, &s, self) : NULL;
-    b->searching -= next != NULL;
+    const bool calls = bulkhead_calls_done_(b, job, what);
+    if (calls && !detached) {
+        bulkhead_unlock_(b, &s);
+        bulkhead_do_call_done_(b, job, what);
+        s = bulkhead_lock_(b);
+    }
+    const bool late = what == BULKHEAD_LATE_;
+    const bool ready = !late && !(calls && detached); /* for the next job */
+    self->job = NULL;
+    self->in_done = calls && detached;
+    bulkhead_unsettle_(b, self);
+    b->searching += ready; /* so nobody is woken for what we take ourselves */
+    b->threads -= late;    /* it has been replaced */
+    bulkhead_give_back_(b, &s);
+    bulkhead_job *next = NULL;
+    if (ready) {
+        next = bulkhead_pick_(b, &s, self);
+        b->searching -= next != NULL;
+    } else {
+        bulkhead_staff_(b, &s);
+    }
     bool look = b->searching <= BULKHEAD_SEARCHERS_;
     bulkhead_unlock_(b, &s);
-    bulkhead_after_(b, &s);
-    bulkhead_attempt_ended_(b, job, what);
-    self->concluding = NULL;
+    bulkhead_attempt_ended_(b, job, what, detached, calls);
     if (what == BULKHEAD_AGAIN_) {
         bulkhead_tell_(b, BULKHEAD_EVENT_RETRIED, job, arg, BULKHEAD_PENDING, result, attempt);
     }
-    if (next != NULL || what == BULKHEAD_LATE_) {
+    bulkhead_after_(b, &s);
+    if (next != NULL) {
+        bulkhead_tell_started_(b, next);
+    }
+    if (next != NULL || late) {
         return next;
     }
-    if (!quick) {
+    if (!ready) {
         s = bulkhead_lock_(b);
+        self->in_done = false;
         b->searching++;
         bulkhead_unlock_(b, &s);
         look = false;
@@ -3257,29 +3353,29 @@ PLIM_SLOW_ void bulkhead_retire_(bulkhead_worker_ *self, bool started)
     bulkhead_unlock_(b, &s);
 }
 
-/* A body, or a done, has ended the worker's thread. */
+/* A body has ended the worker's thread. */
 PLIM_SLOW_ void bulkhead_thread_ended_(void *arg)
 {
     bulkhead_worker_ *self = (bulkhead_worker_ *)arg;
     bulkhead *b = self->owner;
     bulkhead_job *job = self->job;
+    const bool detached = job->detached;
     bulkhead_section_ s = bulkhead_lock_(b);
+    const int what = bulkhead_attempt_ends_(b, &s, job, ECANCELED, false);
+    const bool calls = bulkhead_calls_done_(b, job, what);
+    if (calls && !detached) {
+        bulkhead_unlock_(b, &s);
+        bulkhead_do_call_done_(b, job, what);
+        s = bulkhead_lock_(b);
+    }
+    self->job = NULL;
     bulkhead_unsettle_(b, self);
     b->threads--;
-    self->job = NULL;
-    int what = BULKHEAD_AGAIN_;
-    if (job != NULL) {
-        what = bulkhead_attempt_ends_(b, &s, job, ECANCELED, false);
-    }
+    bulkhead_give_back_(b, &s);
     bulkhead_staff_(b, &s);
     bulkhead_unlock_(b, &s);
+    bulkhead_attempt_ended_(b, job, what, detached, calls);
     bulkhead_after_(b, &s);
-    if (job != NULL) {
-        bulkhead_attempt_ended_(b, job, what);
-    } else if (self->concluding != NULL && !self->concluding->detached) {
-        plim_store_relaxed_(&self->concluding->phase_, BULKHEAD_DONE_);
-        plim_release_(&self->concluding->over_, 1);
-    }
     bulkhead_retire_(self, true);
 }
 
@@ -3307,7 +3403,6 @@ PLIM_SLOW_ bool bulkhead_worker_starts_(bulkhead_worker_ *self)
         plim_waiter_init_(&waiter);
         bulkhead_section_ s = bulkhead_lock_(b);
         bool quit = b->quit;
-        self->id = plim_thread_id_();
         if (error == 0) {
             b->starting--;
             b->searching++;
@@ -3343,6 +3438,9 @@ PLIM_SLOW_ plim_thread_result bulkhead_thread_(void *arg)
     bulkhead_put_(&text, "-");
     bulkhead_put_(&text, number);
     plim_worker_begins_(name);
+    bulkhead_section_ s = bulkhead_lock_(self->owner);
+    self->id = plim_thread_id_();
+    bulkhead_unlock_(self->owner, &s);
     bool started = bulkhead_worker_starts_(self);
     if (started) {
         PLIM_ON_THREAD_EXIT_(bulkhead_thread_ended_, self)
@@ -3353,10 +3451,10 @@ PLIM_SLOW_ plim_thread_result bulkhead_thread_(void *arg)
     return 0;
 }
 
-/* There is no worker, and none can be had: nobody would ever run what waits for one. The job that
- * is just being submitted is taken back; the others end. Returns whether that one was found; by its
- * address only, somebody may have cancelled and freed it meanwhile. */
-PLIM_SLOW_ bool bulkhead_give_up_(bulkhead *b, bulkhead_section_ *s, const bulkhead_job *mine)
+/* There is no worker but stuck ones, and none can be had: nobody would ever run what waits for one.
+ * The job that is just being submitted is taken back; the others end. Returns whether that one was
+ * found: somebody may have cancelled it meanwhile. */
+PLIM_SLOW_ bool bulkhead_give_up_(bulkhead *b, bulkhead_section_ *s, uint64_t mine)
 {
     plim_list_ *lists[] = {&b->ready_jobs, &b->queue};
     bool found = false;
@@ -3369,7 +3467,7 @@ PLIM_SLOW_ bool bulkhead_give_up_(bulkhead *b, bulkhead_section_ *s, const bulkh
                 continue;
             }
             bulkhead_withdraw_(b, s, job);
-            if (job == mine) {
+            if (job->number_ == mine) {
                 found = true;
                 bulkhead_refuse_(b, job);
             } else {
@@ -3382,7 +3480,7 @@ PLIM_SLOW_ bool bulkhead_give_up_(bulkhead *b, bulkhead_section_ *s, const bulkh
 
 /* Creates the worker that was planned. If that fails and there is no other, returns why the job
  * that is just being submitted is refused: EAGAIN, ENOMEM; else 0. */
-PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, const bulkhead_job *mine)
+PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, uint64_t mine)
 {
     int error = 0;
     bulkhead_section_ s = bulkhead_lock_(b);
@@ -3399,7 +3497,7 @@ PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, const bulkhead_job *mine)
         if (error == 0) {
             worker->owner = b;
             worker->id = 0;
-            worker->job = worker->concluding = NULL;
+            worker->job = NULL;
             s = bulkhead_lock_(b);
             worker->index = b->indices++;
             worker->next = b->workers;
@@ -3409,8 +3507,8 @@ PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, const bulkhead_job *mine)
     }
     if (error == 0) {
         worker->resource = NULL;
-        worker->concluding = NULL;
-        worker->stuck = worker->unsettled = worker->joinable = worker->retired = false;
+        worker->stuck = worker->unsettled = worker->in_done = false;
+        worker->joinable = worker->retired = false;
         error = plim_worker_create_(&worker->thread, bulkhead_thread_, worker);
         error = error != 0 && error != ENOMEM ? EAGAIN : error;
     }
@@ -3429,7 +3527,7 @@ PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, const bulkhead_job *mine)
             worker->next_free = b->vacant;
             b->vacant = worker;
         }
-        if (b->threads != 0 || !bulkhead_give_up_(b, &s, mine)) {
+        if (b->threads != b->stuck || !bulkhead_give_up_(b, &s, mine)) {
             error = 0;
         }
         bulkhead_grant_(b, &s); /* callers who wait */
@@ -3477,6 +3575,7 @@ PLIM_SLOW_ void bulkhead_due_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *j
             bulkhead_arm_(b, s, job, plim_deadline_(now, job->start_within_ns));
         }
         bulkhead_let_in_(b, s, job);
+        bulkhead_grant_(b, s); /* if it got a permit, its place is free */
     } else if (bulkhead_withdraw_(b, s, job)) {
         bulkhead_end_early_(b, s, job, BULKHEAD_EXPIRED);
         bulkhead_grant_(b, s);
@@ -3536,7 +3635,9 @@ PLIM_SLOW_ int bulkhead_supervise_(bulkhead *b)
 
 /* ---- Who waits for itself ------------------------------------------------------------------- */
 
-/* Notes that the calling thread has entered. Relaxed: only the thread itself relies on its note. */
+/* Notes that the calling thread has a permit which it will give back itself (invoke, scope). If
+ * there is no place for the note, a deadlock may go unseen. Relaxed: only the thread itself relies
+ * on its note. */
 static inline void bulkhead_note_(bulkhead *b)
 {
     uint64_t self = plim_thread_id_();
@@ -3548,19 +3649,15 @@ static inline void bulkhead_note_(bulkhead *b)
     }
 }
 
-/* And that it leaves. If there is no note, it may leave for another thread, whose note would be
- * wrong from now on; nobody knows which, so all are forgotten. */
+/* And that it gives it back. */
 static inline void bulkhead_forget_(bulkhead *b)
 {
     uint64_t self = plim_thread_id_();
     for (int i = 0; i < BULKHEAD_HOLDERS_; i++) {
-        if (PLIM_LIKELY_(plim_load_relaxed_(&b->holders[i]) == self)) {
+        if (plim_load_relaxed_(&b->holders[i]) == self) {
             plim_store_relaxed_(&b->holders[i], 0);
-            return;
+            break;
         }
-    }
-    for (int i = 0; i < BULKHEAD_HOLDERS_; i++) {
-        plim_store_relaxed_(&b->holders[i], 0);
     }
 }
 
@@ -3573,18 +3670,20 @@ PLIM_SLOW_ uint64_t bulkhead_holds_(const bulkhead *b, bulkhead_job **job)
         held += plim_load_relaxed_(&b->holders[i]) == self;
     }
     for (bulkhead_worker_ *at = b->workers; at != NULL; at = at->next) {
-        if (at->id == self && at->job != NULL) {
+        if (at->id == self && (at->job != NULL || at->in_done)) {
             *job = at->job;
             held++;
         }
     }
     for (plim_node_ *at = b->running.first; at != NULL; at = at->next) {
-        if (BULKHEAD_JOB_OF_(at)->runner_ == self) {
-            *job = BULKHEAD_JOB_OF_(at);
+        bulkhead_frame_ *frame = (bulkhead_frame_ *)(void *)at;
+        if (frame->thread == self) {
+            *job = frame->job;
             held++;
         }
     }
-    return held;
+    bool only = plim_load_relaxed_(&b->permits) == 1 && plim_load_relaxed_(&b->last) == self;
+    return held == 0 && only ? 1 : held;
 }
 
 /* Would the end of everything have to wait for the calling thread? */
@@ -3602,37 +3701,75 @@ PLIM_SLOW_ bool bulkhead_inside_(const bulkhead *b)
     return inside;
 }
 
-/* A thread that holds permits and is about to wait for this very bulkhead; on its stack. */
+/* A thread that holds permits and waits for this very bulkhead, without a time limit: for a job, or
+ * to be let in. On its stack. */
 typedef struct bulkhead_nesting_ {
-    uint64_t held;
-    bulkhead_job *job; /* that it runs, or NULL */
+    plim_node_ node;
+    uint64_t held;              /* permits; 0: it is in no list */
+    bulkhead_job *mine;         /* that the thread runs, or NULL */
+    const bulkhead_job *job;    /* that it waits for, */
+    const plim_waiter_ *waiter; /* or its wait to be let in */
+    uint64_t thread;
+    bool listed;
 } bulkhead_nesting_;
 
-/* Nobody could ever give a permit back, if all who hold one wait. */
-static inline bool bulkhead_nests_too_deep_(const bulkhead *b, bulkhead_nesting_ *nest)
+/* Has what it waits for not happened yet? */
+static inline bool bulkhead_nesting_waits_(const bulkhead_nesting_ *nesting)
 {
-    nest->held = bulkhead_holds_(b, &nest->job);
-    return nest->held != 0 && b->nested + nest->held >= plim_load_relaxed_(&b->permits);
+    if (nesting->waiter != NULL) {
+        return plim_load_relaxed_(&nesting->waiter->state) == PLIM_WAITING_;
+    }
+    return plim_load_relaxed_(&nesting->job->phase_) < BULKHEAD_STUCK_;
 }
 
-static inline void bulkhead_nest_(bulkhead *b, const bulkhead_nesting_ *nest, bulkhead_job *target)
+/* Nobody could ever give a permit back, if all who hold one wait. Fills in who the thread is. */
+PLIM_SLOW_ bool bulkhead_nests_too_deep_(const bulkhead *b, bulkhead_nesting_ *nesting)
 {
-    b->nested += nest->held;
-    if (nest->job != NULL) {
-        nest->job->waits_for_ = target;
+    const uint64_t self = plim_thread_id_();
+    uint64_t waiting = nesting->held = bulkhead_holds_(b, &nesting->mine);
+    nesting->thread = self;
+    if (nesting->held == 0) {
+        return false;
+    }
+    for (plim_node_ *at = b->nestings.first; at != NULL; at = at->next) {
+        const bulkhead_nesting_ *other = (const bulkhead_nesting_ *)(const void *)at;
+        bool counts = other->thread != self && bulkhead_nesting_waits_(other);
+        waiting += counts ? other->held : 0;
+    }
+    return waiting >= plim_load_relaxed_(&b->permits);
+}
+
+/* The thread, as bulkhead_nests_too_deep_ has seen it, waits: for the job, or by the waiter. */
+static inline void bulkhead_nest_(bulkhead *b, bulkhead_nesting_ *nesting, bulkhead_job *job,
+                                  const plim_waiter_ *waiter, int64_t timeout_ns)
+{
+    nesting->job = job;
+    nesting->waiter = waiter;
+    nesting->listed = nesting->held != 0 && timeout_ns == PLIM_FOREVER;
+    if (nesting->listed) {
+        plim_append_(&b->nestings, &nesting->node);
+    }
+    if (nesting->listed && nesting->mine != NULL) {
+        nesting->mine->waits_for_ = job;
     }
 }
 
-PLIM_SLOW_ void bulkhead_unnest_(bulkhead *b, const bulkhead_nesting_ *nest)
+PLIM_SLOW_ void bulkhead_unnest_(bulkhead *b, bulkhead_nesting_ *nesting)
 {
-    if (nest->held != 0) {
+    if (nesting->listed) {
         bulkhead_section_ s = bulkhead_lock_(b);
-        b->nested -= nest->held;
-        if (nest->job != NULL) {
-            nest->job->waits_for_ = NULL;
+        plim_unlink_(&b->nestings, &nesting->node);
+        if (nesting->mine != NULL) {
+            nesting->mine->waits_for_ = NULL;
         }
         bulkhead_unlock_(b, &s);
     }
+}
+
+static inline bulkhead_nesting_ bulkhead_no_nesting_(void)
+{
+    bulkhead_nesting_ none = {{NULL, NULL}, 0, NULL, NULL, NULL, 0, false};
+    return none;
 }
 
 /* ---- Entering and leaving ------------------------------------------------------------------- */
@@ -3640,18 +3777,19 @@ PLIM_SLOW_ void bulkhead_unnest_(bulkhead *b, const bulkhead_nesting_ *nest)
 PLIM_SLOW_ int bulkhead_reject_(bulkhead *b, const bulkhead_job *job, void *arg, int error)
 {
     plim_add_relaxed_(&b->rejected, 1);
-    bulkhead_tell_(b, BULKHEAD_EVENT_REJECTED, job, arg, BULKHEAD_PENDING, error, 0);
+    if ((b->flags & BULKHEAD_EVENTS_) != 0) {
+        bulkhead_tell_(b, BULKHEAD_EVENT_REJECTED, job, arg, BULKHEAD_PENDING, error, 0);
+    }
     return error;
 }
 
 /* Why a caller who finds this word may not even wait: 0, ESHUTDOWN, ETIMEDOUT, EAGAIN. */
-static inline int bulkhead_refusal_(const bulkhead *b, uint64_t word, bool takes,
-                                    int64_t timeout_ns)
+static inline int bulkhead_refusal_(uint64_t word, bool takes, bool room, int64_t timeout_ns)
 {
     return (word & BULKHEAD_CLOSED_) != 0 ? ESHUTDOWN
            : takes                        ? 0
            : timeout_ns <= 0              ? ETIMEDOUT
-           : bulkhead_has_room_(b, word)  ? 0
+           : room                         ? 0
                                           : EAGAIN;
 }
 
@@ -3716,16 +3854,17 @@ PLIM_SLOW_ int bulkhead_queue_up_(bulkhead *b, bulkhead_caller_ *self, int64_t t
 PLIM_SLOW_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns)
 {
     bulkhead_caller_ self;
-    bulkhead_nesting_ nest = {0, NULL};
+    bulkhead_nesting_ nest = bulkhead_no_nesting_();
     uint64_t word = plim_load_relaxed_(&b->gate.word);
-    int error = bulkhead_refusal_(b, word, bulkhead_takes_(b, word), timeout_ns);
+    int error = bulkhead_refusal_(word, bulkhead_takes_(b, word), bulkhead_may_have_room_(b, word),
+                                  timeout_ns);
     if (error != 0) {
         return bulkhead_reject_(b, NULL, NULL, error);
     }
     int64_t since = b->histograms == NULL ? 0 : plim_now_();
     bulkhead_section_ s = bulkhead_lock_(b);
     bool takes = bulkhead_takes_(b, s.word);
-    error = bulkhead_refusal_(b, s.word, takes, timeout_ns);
+    error = bulkhead_refusal_(s.word, takes, bulkhead_has_room_(b, s.word), timeout_ns);
     if (error == 0 && takes) {
         s.word -= BULKHEAD_PERMIT_ONE_;
     } else if (error == 0 && bulkhead_nests_too_deep_(b, &nest)) {
@@ -3736,7 +3875,7 @@ PLIM_SLOW_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns)
         self.nudged = self.owed = false;
         self.since = since;
         bulkhead_enqueue_(b, &s, &self.entry);
-        bulkhead_nest_(b, &nest, NULL);
+        bulkhead_nest_(b, &nest, NULL, &self.waiter, timeout_ns);
     }
     bulkhead_unlock_(b, &s);
     if (error == 0 && !takes) {
@@ -3746,7 +3885,7 @@ PLIM_SLOW_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns)
     if (error != 0) {
         return bulkhead_reject_(b, NULL, NULL, error);
     }
-    bulkhead_note_(b);
+    plim_store_relaxed_(&b->last, plim_thread_id_());
     bulkhead_entered_(b, since);
     return 0;
 }
@@ -3758,7 +3897,7 @@ static inline bool bulkhead_take_(bulkhead *b)
     uint64_t word = plim_load_relaxed_(&b->gate.word);
     while (PLIM_LIKELY_((word & not_now) == 0 && bulkhead_available_(word) > 0)) {
         if (PLIM_LIKELY_(plim_cas_acquire_(&b->gate.word, &word, word - BULKHEAD_PERMIT_ONE_))) {
-            bulkhead_note_(b);
+            plim_store_relaxed_(&b->last, plim_thread_id_());
             return true;
         }
     }
@@ -3814,8 +3953,11 @@ PLIM_SLOW_ int bulkhead_leave_slow_(bulkhead *b)
 /* What goes with leaving comes first: with the permit, the bulkhead may go. */
 PLIM_SLOW_ int bulkhead_leave_hooked_(bulkhead *b, int result)
 {
-    if (!bulkhead_is_held_(b, plim_load_relaxed_(&b->gate.word))) {
-        return bulkhead_leave_slow_(b);
+    bulkhead_section_ s = bulkhead_lock_(b);
+    bool held = bulkhead_is_held_(b, s.word);
+    bulkhead_unlock_(b, &s);
+    if (!held) {
+        return EPERM;
     }
     if ((b->flags & BULKHEAD_STATS) != 0) {
         plim_add_relaxed_(result == 0 ? &b->left : &b->left_failed, 1);
@@ -3827,7 +3969,7 @@ PLIM_SLOW_ int bulkhead_leave_hooked_(bulkhead *b, int result)
 
 static inline int bulkhead_leave_as_(bulkhead *b, int result)
 {
-    bulkhead_forget_(b);
+    plim_store_relaxed_(&b->last, 0);
     if (PLIM_LIKELY_((b->flags & BULKHEAD_HOOKS_) == 0)) {
         uint64_t word = plim_load_relaxed_(&b->gate.word);
         while (PLIM_LIKELY_((word & (PLIM_HELD_ | PLIM_WATCHED_)) == 0 &&
@@ -3849,12 +3991,17 @@ static inline int bulkhead_leave(bulkhead *b)
 
 static inline bulkhead *bulkhead_scope_enter_(bulkhead *b)
 {
-    return bulkhead_enter(b) == 0 ? b : NULL;
+    if (bulkhead_enter(b) != 0) {
+        return NULL;
+    }
+    bulkhead_note_(b);
+    return b;
 }
 
 static inline void bulkhead_scope_leave_(bulkhead **held)
 {
     if (*held != NULL) {
+        bulkhead_forget_(*held);
         bulkhead_leave(*held);
     }
 }
@@ -3895,12 +4042,15 @@ static inline bool bulkhead_needs_watch_(const bulkhead *b, const bulkhead_job *
 
 /* Waits for a place in the queue; whoever frees one accepts the job. */
 PLIM_SLOW_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
-                                    int64_t timeout_ns)
+                                    int64_t timeout_ns, bulkhead_nesting_ *nesting)
 {
     bulkhead_submitter_ self;
     plim_waiter_init_(&self.waiter);
     self.job = job;
     plim_store_relaxed_(&job->phase_, BULKHEAD_ROOM_);
+    if (nesting != NULL) {
+        bulkhead_nest_(b, nesting, NULL, &self.waiter, timeout_ns);
+    }
     plim_append_(&b->room, &self.waiter.node);
     bulkhead_unlock_(b, s);
     /* It is the workers who make room, and they may want the CPU: so it is offered to them. */
@@ -3918,6 +4068,9 @@ PLIM_SLOW_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhead_
         plim_store_relaxed_(&job->phase_, BULKHEAD_NEW_);
         bulkhead_unlock_(b, s);
         bulkhead_after_(b, s);
+    }
+    if (nesting != NULL) {
+        bulkhead_unnest_(b, nesting);
     }
     return error;
 }
@@ -3957,6 +4110,18 @@ PLIM_SLOW_ int bulkhead_give_first_(bulkhead *b, bulkhead_section_ *s, bulkhead_
     return error;
 }
 
+/* Has somebody to do with the job? Not when the last touch of it has been seen. */
+static inline bool bulkhead_in_flight_(const bulkhead_job *job)
+{
+    uint64_t phase = plim_load_relaxed_(&job->phase_);
+    if (phase != BULKHEAD_DONE_ || job->detached) {
+        return phase != BULKHEAD_NEW_ && phase != BULKHEAD_DONE_;
+    }
+    return !bulkhead_is_done_(job) ||
+           (job->outcome == BULKHEAD_TIMED_OUT &&
+            plim_available_(plim_load_acquire_(&job->returned_.word)) <= 0);
+}
+
 /* Makes a job ready to be submitted: 0, EINVAL, EBUSY. */
 static inline int bulkhead_prepare_(bulkhead *b, bulkhead_job *job)
 {
@@ -3964,8 +4129,7 @@ static inline int bulkhead_prepare_(bulkhead *b, bulkhead_job *job)
         job->start_within_ns < 0 || job->run_timeout_ns < PLIM_NONE) {
         return EINVAL;
     }
-    uint64_t phase = plim_load_relaxed_(&job->phase_);
-    if (phase != BULKHEAD_NEW_ && phase != BULKHEAD_DONE_) {
+    if (bulkhead_in_flight_(job)) {
         return EBUSY;
     }
     job->attempt = 0;
@@ -3984,17 +4148,19 @@ static inline int bulkhead_prepare_(bulkhead *b, bulkhead_job *job)
     return 0;
 }
 
-/* Submits; `nest` is for a caller that will wait for the job, and is filled in then. */
+/* Submits. A caller that will wait for the job, at most wait_ns, gives `nesting`, which has to be
+ * undone by it if this succeeds. */
 PLIM_SLOW_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns,
-                                     bulkhead_nesting_ *nest)
+                                     bulkhead_nesting_ *nesting, int64_t wait_ns)
 {
-    bulkhead_nesting_ here = {0, NULL};
+    bulkhead_nesting_ here = bulkhead_no_nesting_();
+    bulkhead_nesting_ *nest = nesting != NULL ? nesting : &here;
     uint64_t word = plim_load_relaxed_(&b->gate.word);
-    void *arg = job->arg; /* the job, and then perhaps the bulkhead, may be gone at the end */
+    void *arg = job->arg; /* the job may be gone at the end */
     const bool events = (b->flags & BULKHEAD_EVENTS_) != 0;
     int error = (word & BULKHEAD_CLOSED_) != 0 ? ESHUTDOWN : 0;
     if (error == 0 && timeout_ns <= 0 && bulkhead_available_(word) <= 0 &&
-        !bulkhead_has_room_(b, word)) {
+        !bulkhead_may_have_room_(b, word)) {
         error = ETIMEDOUT;
     }
     if (error == 0 && bulkhead_needs_watch_(b, job) && plim_load_relaxed_(&b->supervised) == 0) {
@@ -4004,48 +4170,42 @@ PLIM_SLOW_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t tim
         return error;
     }
     bulkhead_section_ s = bulkhead_lock_(b);
-    bool admits = bulkhead_admits_(b, &s, job) && b->room.first == NULL;
-    bool runs = admits && b->queue.first == NULL && bulkhead_available_(s.word) > 0;
+    bool runs = bulkhead_runs_(b, &s, job);
+    bool admits = runs || (b->room.first == NULL && bulkhead_has_room_(b, s.word));
     error = (s.word & BULKHEAD_CLOSED_) != 0 ? ESHUTDOWN
             : !admits && timeout_ns <= 0     ? ETIMEDOUT
+            : !runs && wait_ns < 0           ? ETIMEDOUT
                                              : 0;
-    if (error == 0 && !runs && (nest != NULL || !admits)) {
-        error = bulkhead_nests_too_deep_(b, &here) ? EDEADLK : 0;
-    } else if (error == 0 && nest != NULL) {
-        here.held = bulkhead_holds_(b, &here.job);
+    if (error == 0 && (nesting != NULL || !admits)) {
+        error = bulkhead_nests_too_deep_(b, nest) && !runs ? EDEADLK : 0;
     }
     if (error != 0) {
         bulkhead_unlock_(b, &s);
         return error;
     }
-    if (nest != NULL || !admits) {
-        bulkhead_nest_(b, &here, nest != NULL ? job : NULL);
+    if (nesting != NULL) {
+        bulkhead_nest_(b, nesting, job, NULL, wait_ns);
     }
     if (!admits) {
-        error = bulkhead_await_room_(b, &s, job, timeout_ns);
-        if (nest == NULL || error != 0) {
-            bulkhead_unnest_(b, &here);
-        }
+        error = bulkhead_await_room_(b, &s, job, timeout_ns, nesting == NULL ? &here : NULL);
     } else {
         bulkhead_accept_(b, &s, job);
-        const bool own = b->executor.execute == NULL;
-        if (own && b->threads == 0 && bulkhead_may_hire_(b)) {
+        if (b->executor.execute == NULL && b->threads == 0 && bulkhead_may_hire_(b)) {
             bulkhead_plan_hire_(b, &s); /* better to fail now than when its turn has come */
         }
-        const uint32_t hires = s.hires;
+        const uint64_t number = job->number_;
         const bool gives = s.granted.first != NULL;
         bulkhead_unlock_(b, &s);
         if (gives) {
             error = bulkhead_give_first_(b, &s, job);
-        } else if (hires != 0) {
-            error = bulkhead_hire_(b, job);
         }
-        if (error != 0) {
-            bulkhead_unnest_(b, &here);
+        for (; s.hires != 0; s.hires--) { /* others may have been short of workers, too */
+            int failed = bulkhead_hire_(b, error == 0 ? number : 0);
+            error = error != 0 ? error : failed;
         }
     }
-    if (nest != NULL) {
-        *nest = here;
+    if (error != 0 && nesting != NULL) {
+        bulkhead_unnest_(b, nesting);
     }
     if (error == 0 && events) {
         bulkhead_tell_(b, BULKHEAD_EVENT_ACCEPTED, job, arg, BULKHEAD_PENDING, 0, 0);
@@ -4060,7 +4220,7 @@ static inline int bulkhead_submit_for(bulkhead *b, bulkhead_job *job, int64_t ti
         return error;
     }
     void *arg = job->arg;
-    error = bulkhead_submit_slow_(b, job, timeout_ns, NULL);
+    error = bulkhead_submit_slow_(b, job, timeout_ns, NULL, 0);
     return error == 0 ? 0 : bulkhead_reject_(b, job, arg, error);
 }
 
@@ -4084,7 +4244,7 @@ static inline int bulkhead_submit(bulkhead *b, bulkhead_job *job)
         return error;
     }
     void *arg = job->arg;
-    error = bulkhead_tried_(bulkhead_submit_slow_(b, job, patience, NULL), patience);
+    error = bulkhead_tried_(bulkhead_submit_slow_(b, job, patience, NULL, 0), patience);
     return error == 0 ? 0 : bulkhead_reject_(b, job, arg, error);
 }
 
@@ -4126,16 +4286,18 @@ static inline bool bulkhead_waits_for_us_(const bulkhead_job *job)
 PLIM_SLOW_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
 {
     bulkhead *b = job->bulkhead_;
-    bulkhead_nesting_ nest = {0, NULL};
+    bulkhead_nesting_ nest = bulkhead_no_nesting_();
     if (bulkhead_is_done_soon_(job)) {
         return 0;
     }
     bulkhead_section_ s = bulkhead_lock_(b);
     uint64_t phase = plim_load_relaxed_(&job->phase_);
     bool deep = bulkhead_nests_too_deep_(b, &nest);
-    int error = bulkhead_waits_for_us_(job) || (deep && phase < BULKHEAD_RUNNING_) ? EDEADLK : 0;
+    /* A job that has its permit will run, unless it is us whom it waits for: in a done. */
+    uint64_t ready = nest.mine != NULL ? BULKHEAD_READY_ : BULKHEAD_RUNNING_;
+    int error = bulkhead_waits_for_us_(job) || (deep && phase < ready) ? EDEADLK : 0;
     if (error == 0) {
-        bulkhead_nest_(b, &nest, job);
+        bulkhead_nest_(b, &nest, job, NULL, timeout_ns);
     }
     bulkhead_unlock_(b, &s);
     if (error == 0) {
@@ -4156,6 +4318,18 @@ static inline int bulkhead_wait(bulkhead_job *job, int64_t timeout_ns)
     return timeout_ns <= 0 ? ETIMEDOUT : bulkhead_wait_slow_(job, timeout_ns);
 }
 
+PLIM_SLOW_ int bulkhead_reclaim_slow_(bulkhead_job *job, int64_t timeout_ns)
+{
+    if (plim_available_(plim_load_acquire_(&job->returned_.word)) > 0) {
+        return 0;
+    }
+    bulkhead *b = job->bulkhead_; /* is there as long as the body runs */
+    bulkhead_section_ s = bulkhead_lock_(b);
+    bool ours = job->runner_ == plim_thread_id_();
+    bulkhead_unlock_(b, &s);
+    return ours ? EDEADLK : bulkhead_await_(&job->returned_, timeout_ns);
+}
+
 static inline int bulkhead_reclaim(bulkhead_job *job, int64_t timeout_ns)
 {
     if (job == NULL || job->detached || plim_load_relaxed_(&job->phase_) == BULKHEAD_NEW_) {
@@ -4167,8 +4341,7 @@ static inline int bulkhead_reclaim(bulkhead_job *job, int64_t timeout_ns)
     if (job->outcome != BULKHEAD_TIMED_OUT) {
         return 0;
     }
-    return job->runner_ == plim_thread_id_() ? EDEADLK
-                                             : bulkhead_await_(&job->returned_, timeout_ns);
+    return bulkhead_reclaim_slow_(job, timeout_ns);
 }
 
 static inline bool bulkhead_job_cancelled(const bulkhead_job *job)
@@ -4204,9 +4377,6 @@ PLIM_SLOW_ bool bulkhead_take_slow_(bulkhead *b)
     bool takes = (s.word & BULKHEAD_CLOSED_) == 0 && bulkhead_takes_(b, s.word);
     s.word -= takes ? BULKHEAD_PERMIT_ONE_ : 0;
     bulkhead_unlock_(b, &s);
-    if (takes) {
-        bulkhead_note_(b);
-    }
     return takes;
 }
 
@@ -4226,6 +4396,20 @@ typedef struct bulkhead_call_ {
     void *arg;
 } bulkhead_call_;
 
+/* It has not got a permit in time: as if it had never been submitted. False: it was called. */
+PLIM_SLOW_ bool bulkhead_call_off_(bulkhead *b, bulkhead_job *job)
+{
+    bulkhead_section_ s = bulkhead_lock_(b);
+    bool off = job->attempt == 0 && bulkhead_withdraw_(b, &s, job);
+    if (off) {
+        bulkhead_refuse_(b, job);
+        bulkhead_grant_(b, &s);
+    }
+    bulkhead_unlock_(b, &s);
+    bulkhead_after_(b, &s);
+    return off;
+}
+
 PLIM_SLOW_ int bulkhead_run_call_(bulkhead_job *job)
 {
     bulkhead_call_ *call = (bulkhead_call_ *)job->arg;
@@ -4235,22 +4419,34 @@ PLIM_SLOW_ int bulkhead_run_call_(bulkhead_job *job)
 PLIM_SLOW_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *arg, int *result)
 {
     bulkhead_call_ call;
-    bulkhead_nesting_ nest;
-    int64_t patience = bulkhead_patience_(b);
+    bulkhead_nesting_ nest = bulkhead_no_nesting_();
+    const int64_t patience = bulkhead_patience_(b);
+    const int64_t wait_ns = b->timeout_ns == 0 ? PLIM_FOREVER : b->timeout_ns;
+    const int64_t deadline = patience == 0 ? 0 : plim_deadline_(plim_now_(), patience);
     memset((void *)&call.job, 0, sizeof call.job);
     call.job.run = bulkhead_run_call_;
     call.job.arg = &call;
     call.fn = fn;
     call.arg = arg;
     bulkhead_prepare_(b, &call.job);
-    int error = bulkhead_tried_(bulkhead_submit_slow_(b, &call.job, patience, &nest), patience);
+    int error =
+        bulkhead_tried_(bulkhead_submit_slow_(b, &call.job, patience, &nest, wait_ns), patience);
     if (error != 0) {
         return bulkhead_reject_(b, NULL, NULL, error);
     }
     if (!bulkhead_is_done_soon_(&call.job)) {
-        bulkhead_await_(&call.job.over_, PLIM_FOREVER);
+        int64_t left = patience == 0 ? PLIM_FOREVER : deadline - plim_now_();
+        if (bulkhead_await_(&call.job.over_, left) != 0) {
+            error = bulkhead_call_off_(b, &call.job) ? ETIMEDOUT : 0;
+            if (error == 0) { /* it runs, or has run and will again */
+                bulkhead_await_(&call.job.over_, PLIM_FOREVER);
+            }
+        }
     }
     bulkhead_unnest_(b, &nest);
+    if (error != 0) {
+        return bulkhead_reject_(b, NULL, NULL, error);
+    }
     switch (call.job.outcome) {
     case BULKHEAD_SUCCEEDED:
     case BULKHEAD_FAILED:
@@ -4270,7 +4466,9 @@ PLIM_SLOW_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *arg,
 static inline int bulkhead_call_here_(bulkhead *b, int (*fn)(void *), void *arg, int *result)
 {
     int64_t since = b->histograms == NULL ? 0 : plim_now_();
+    bulkhead_note_(b);
     int answer = fn(arg);
+    bulkhead_forget_(b);
     if (b->histograms != NULL) {
         int64_t now = plim_now_();
         bulkhead_section_ s = bulkhead_lock_(b);
@@ -4374,6 +4572,7 @@ static inline int bulkhead_resize(bulkhead *b, int32_t permits, int32_t queue)
     plim_store_relaxed_(&b->limit,
                         bulkhead_limit_(queue, BULKHEAD_QUEUE_MAX_, BULKHEAD_QUEUE_MAX_));
     bulkhead_grant_(b, &s);
+    bulkhead_staff_(b, &s);
     if (b->threads - b->stuck > now) { /* some are to go */
         b->searching += plim_end_waits_(&s.woken, &b->parked, 0);
     }
@@ -4667,9 +4866,9 @@ PLIM_SLOW_ const char *bulkhead_env_(const char *prefix, const char *middle, con
     return text.length < sizeof variable ? getenv(variable) : NULL;
 }
 
-/* Reads a number of the environment into *value, at most `most`; 0 is PLIM_NONE, and no limit is
- * `unlimited`. False: it is not one. */
-PLIM_SLOW_ bool bulkhead_read_(const char *prefix, const char *name, int64_t most,
+/* Reads a number of the environment into *value, from `least` to `most`; 0 is PLIM_NONE, and no
+ * limit is `unlimited`. False: it is not one. */
+PLIM_SLOW_ bool bulkhead_read_(const char *prefix, const char *name, int64_t least, int64_t most,
                                int64_t unlimited, int64_t *value)
 {
     const char *text = bulkhead_env_(prefix, "", name);
@@ -4690,7 +4889,7 @@ PLIM_SLOW_ bool bulkhead_read_(const char *prefix, const char *name, int64_t mos
         }
         number = number * 10 + digit;
     }
-    if (at == text || *at != 0) {
+    if (at == text || *at != 0 || number < least) {
         return false;
     }
     *value = number == 0 ? PLIM_NONE : number;
@@ -4704,9 +4903,9 @@ static inline int bulkhead_options_from_env(bulkhead_options *options, const cha
     }
     const int64_t kept = INT64_MIN; /* no variable says anything */
     int64_t permits = options->permits, queue = options->queue, timeout_ms = kept;
-    if (!bulkhead_read_(prefix, "PERMITS", INT32_MAX, BULKHEAD_UNLIMITED, &permits) ||
-        !bulkhead_read_(prefix, "QUEUE", INT32_MAX, BULKHEAD_UNLIMITED, &queue) ||
-        !bulkhead_read_(prefix, "TIMEOUT_MS", INT64_MAX / 1000000, PLIM_FOREVER, &timeout_ms)) {
+    if (!bulkhead_read_(prefix, "PERMITS", 1, INT32_MAX, BULKHEAD_UNLIMITED, &permits) ||
+        !bulkhead_read_(prefix, "QUEUE", 0, INT32_MAX, BULKHEAD_UNLIMITED, &queue) ||
+        !bulkhead_read_(prefix, "TIMEOUT_MS", 0, INT64_MAX / 1000000, PLIM_FOREVER, &timeout_ms)) {
         return EINVAL;
     }
     options->permits = (int32_t)permits;

@@ -448,9 +448,11 @@ static inline void plim_thread_yield_(void)
 
 #if defined(__GNUC__) || defined(__clang__)
 #define PLIM_SLOW_ __attribute__((noinline, cold, unused)) static
+#define PLIM_FAST_ __attribute__((always_inline)) static inline
 #define PLIM_LIKELY_(x) __builtin_expect(!!(x), 1)
 #else
 #define PLIM_SLOW_ static
+#define PLIM_FAST_ static inline
 #define PLIM_LIKELY_(x) (x)
 #endif
 
@@ -1302,7 +1304,7 @@ static inline bool plim_commit_relaxed_(plim_counter *c, uint64_t *seen, plim_st
     return done;
 }
 
-static inline bool plim_commit_acquire_(plim_counter *c, uint64_t *seen, plim_step step)
+PLIM_FAST_ bool plim_commit_acquire_(plim_counter *c, uint64_t *seen, plim_step step)
 {
     bool done = plim_cas_acquire_(&c->word, seen, step.word);
     if (done) {
@@ -1311,7 +1313,7 @@ static inline bool plim_commit_acquire_(plim_counter *c, uint64_t *seen, plim_st
     return done;
 }
 
-static inline bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_step step)
+PLIM_FAST_ bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_step step)
 {
     bool done = plim_cas_release_(&c->word, seen, step.word);
     if (done) {
@@ -1331,8 +1333,9 @@ static inline bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_st
  * that has slept longest (so does PLIM_PARK_CND; other systems do not say). So old age is noticed
  * in the order of arrival: two releases that find nobody starving are enough to serve the oldest
  * (the first wakes it, and if a passer-by is faster it is promoted; the second is owed to it), and
- * one that is woken too young goes to sleep behind the others. With alarms the young would be promoted beside the old, whoever comes back
- * after each turn would fill the lane's few places, and the rest would sleep for ever. */
+ * one that is woken too young goes to sleep behind the others. With alarms the young would be
+ * promoted beside the old, whoever comes back after each turn would fill the lane's few places, and
+ * the rest would sleep for ever. */
 #define PLIM_PATIENCE_NS_ PLIM_US(500)
 
 /* How many times to look at the word before sleeping. A wake-up across CPUs costs many times what
@@ -1467,7 +1470,7 @@ static inline int plim_acquire_(plim_counter *c, uint32_t limit, int64_t timeout
 }
 
 /* Takes n permits or none, without waiting: 0, ESHUTDOWN, EAGAIN. */
-static inline int plim_try_acquire_(plim_counter *c, uint32_t n)
+PLIM_FAST_ int plim_try_acquire_(plim_counter *c, uint32_t n)
 {
     uint64_t w = plim_load_relaxed_(&c->word);
     for (;;) {
@@ -1490,7 +1493,7 @@ PLIM_SLOW_ int plim_release_slow_(plim_counter *c, uint32_t n)
 }
 
 /* Gives n permits and wakes whom they concern: 0, EOVERFLOW. */
-static inline int plim_release_(plim_counter *c, uint32_t n)
+PLIM_FAST_ int plim_release_(plim_counter *c, uint32_t n)
 {
     uint64_t w = plim_load_relaxed_(&c->word);
     if (PLIM_LIKELY_(plim_waiters_(w) == 0)) {

@@ -566,9 +566,11 @@ static inline void plim_thread_yield_(void)
 
 #if defined(__GNUC__) || defined(__clang__)
 #define PLIM_SLOW_ __attribute__((noinline, cold, unused)) static
+#define PLIM_FAST_ __attribute__((always_inline)) static inline
 #define PLIM_LIKELY_(x) __builtin_expect(!!(x), 1)
 #else
 #define PLIM_SLOW_ static
+#define PLIM_FAST_ static inline
 #define PLIM_LIKELY_(x) (x)
 #endif
 
@@ -1420,7 +1422,7 @@ static inline bool plim_commit_relaxed_(plim_counter *c, uint64_t *seen, plim_st
     return done;
 }
 
-static inline bool plim_commit_acquire_(plim_counter *c, uint64_t *seen, plim_step step)
+PLIM_FAST_ bool plim_commit_acquire_(plim_counter *c, uint64_t *seen, plim_step step)
 {
     bool done = plim_cas_acquire_(&c->word, seen, step.word);
     if (done) {
@@ -1429,7 +1431,7 @@ static inline bool plim_commit_acquire_(plim_counter *c, uint64_t *seen, plim_st
     return done;
 }
 
-static inline bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_step step)
+PLIM_FAST_ bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_step step)
 {
     bool done = plim_cas_release_(&c->word, seen, step.word);
     if (done) {
@@ -1449,8 +1451,9 @@ static inline bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_st
  * that has slept longest (so does PLIM_PARK_CND; other systems do not say). So old age is noticed
  * in the order of arrival: two releases that find nobody starving are enough to serve the oldest
  * (the first wakes it, and if a passer-by is faster it is promoted; the second is owed to it), and
- * one that is woken too young goes to sleep behind the others. With alarms the young would be promoted beside the old, whoever comes back
- * after each turn would fill the lane's few places, and the rest would sleep for ever. */
+ * one that is woken too young goes to sleep behind the others. With alarms the young would be
+ * promoted beside the old, whoever comes back after each turn would fill the lane's few places, and
+ * the rest would sleep for ever. */
 #define PLIM_PATIENCE_NS_ PLIM_US(500)
 
 /* How many times to look at the word before sleeping. A wake-up across CPUs costs many times what
@@ -1585,7 +1588,7 @@ static inline int plim_acquire_(plim_counter *c, uint32_t limit, int64_t timeout
 }
 
 /* Takes n permits or none, without waiting: 0, ESHUTDOWN, EAGAIN. */
-static inline int plim_try_acquire_(plim_counter *c, uint32_t n)
+PLIM_FAST_ int plim_try_acquire_(plim_counter *c, uint32_t n)
 {
     uint64_t w = plim_load_relaxed_(&c->word);
     for (;;) {
@@ -1608,7 +1611,7 @@ PLIM_SLOW_ int plim_release_slow_(plim_counter *c, uint32_t n)
 }
 
 /* Gives n permits and wakes whom they concern: 0, EOVERFLOW. */
-static inline int plim_release_(plim_counter *c, uint32_t n)
+PLIM_FAST_ int plim_release_(plim_counter *c, uint32_t n)
 {
     uint64_t w = plim_load_relaxed_(&c->word);
     if (PLIM_LIKELY_(plim_waiters_(w) == 0)) {
@@ -1678,9 +1681,10 @@ static inline void plim_close_(plim_counter *c)
  * it that each such section ends those waits that it can.
  *
  * Memory orders. A fast change acquires when it takes something and releases when it gives
- * something back. Setting HELD is an acquire, so the holder sees what came with earlier gifts;
- * storing the word back is a release, which passes it on to the next fast taker. Those whose waits
- * are ended under the lock get it by the release of their `wake`.
+ * something back. Setting HELD is an acquire, so the holder sees what came with earlier gifts (if
+ * WATCHED was set, they came under the lock, which is an acquire itself); storing the word back is
+ * a release, which passes it on to the next fast taker. Those whose waits are ended under the lock
+ * get it by the release of their `wake`.
  */
 #define PLIM_HELD_ ((uint64_t)1)
 #define PLIM_WATCHED_ ((uint64_t)1 << 1)
@@ -1823,13 +1827,14 @@ static inline bool plim_look_on_(int look, int few)
  * while is enough most of the time, and giving the holder a CPU most of the others. Each look takes
  * the cache line away from the holder, who is about to write to it: so they are few and far between
  * (four times as far made a start of weighted_sem.h half as long). */
-PLIM_SLOW_ void plim_gate_lock_slow_(plim_gate_ *gate)
+enum { PLIM_SOON_ = 4, PLIM_LATER_ = 64 }; /* pauses between two looks */
+PLIM_SLOW_ void plim_gate_lock_slow_(plim_gate_ *gate, int pauses)
 {
     for (int i = 0; i < PLIM_SPIN; i++) {
         if (i % 32 == 31) {
             plim_thread_yield_();
         }
-        for (int j = 0; j < 4; j++) {
+        for (int j = 0; j < pauses; j++) {
             plim_pause_();
         }
         if (plim_available_(plim_load_relaxed_(&gate->lock.word)) > 0 &&
@@ -1843,10 +1848,10 @@ PLIM_SLOW_ void plim_gate_lock_slow_(plim_gate_ *gate)
 }
 
 /* Begins a section and returns the word, which is the caller's until plim_gate_unlock_. */
-static inline uint64_t plim_gate_lock_(plim_gate_ *gate)
+PLIM_FAST_ uint64_t plim_gate_lock_(plim_gate_ *gate, int pauses)
 {
     if (plim_try_acquire_(&gate->lock, 1) != 0) {
-        plim_gate_lock_slow_(gate);
+        plim_gate_lock_slow_(gate, pauses);
     }
     uint64_t word = plim_load_relaxed_(&gate->word);
     while ((word & PLIM_WATCHED_) == 0 &&
@@ -1858,8 +1863,7 @@ static inline uint64_t plim_gate_lock_(plim_gate_ *gate)
 
 /* Ends the section, and then wakes those whose waits it has ended. The release of the lock is the
  * last touch of the object: those that are woken afterwards are not part of it. */
-static inline void plim_gate_unlock_(plim_gate_ *gate, uint64_t word, bool watched,
-                                     plim_list_ *woken)
+PLIM_FAST_ void plim_gate_unlock_(plim_gate_ *gate, uint64_t word, bool watched, plim_list_ *woken)
 {
     word &= ~(PLIM_HELD_ | PLIM_WATCHED_);
     plim_store_release_(&gate->word, watched ? word | PLIM_WATCHED_ : word);
@@ -1876,6 +1880,7 @@ static inline void plim_gate_init_(plim_gate_ *gate, uint64_t word)
     plim_store_relaxed_(&gate->word, word);
     plim_init_(&gate->lock, 1);
 }
+
 #endif /* PLIM_GATE_H_ */
 /* <<< gate */
 
@@ -2214,7 +2219,7 @@ typedef struct weighted_sem_section_ {
 
 static inline weighted_sem_section_ weighted_sem_lock_(weighted_sem *w)
 {
-    weighted_sem_section_ s = {plim_gate_lock_(&w->gate), {NULL, NULL}};
+    weighted_sem_section_ s = {plim_gate_lock_(&w->gate, PLIM_SOON_), {NULL, NULL}};
     return s;
 }
 

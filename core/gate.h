@@ -22,9 +22,10 @@
  * it that each such section ends those waits that it can.
  *
  * Memory orders. A fast change acquires when it takes something and releases when it gives
- * something back. Setting HELD is an acquire, so the holder sees what came with earlier gifts;
- * storing the word back is a release, which passes it on to the next fast taker. Those whose waits
- * are ended under the lock get it by the release of their `wake`.
+ * something back. Setting HELD is an acquire, so the holder sees what came with earlier gifts (if
+ * WATCHED was set, they came under the lock, which is an acquire itself); storing the word back is
+ * a release, which passes it on to the next fast taker. Those whose waits are ended under the lock
+ * get it by the release of their `wake`.
  */
 #define PLIM_HELD_ ((uint64_t)1)
 #define PLIM_WATCHED_ ((uint64_t)1 << 1)
@@ -167,13 +168,14 @@ static inline bool plim_look_on_(int look, int few)
  * while is enough most of the time, and giving the holder a CPU most of the others. Each look takes
  * the cache line away from the holder, who is about to write to it: so they are few and far between
  * (four times as far made a start of weighted_sem.h half as long). */
-PLIM_SLOW_ void plim_gate_lock_slow_(plim_gate_ *gate)
+enum { PLIM_SOON_ = 4, PLIM_LATER_ = 64 }; /* pauses between two looks */
+PLIM_SLOW_ void plim_gate_lock_slow_(plim_gate_ *gate, int pauses)
 {
     for (int i = 0; i < PLIM_SPIN; i++) {
         if (i % 32 == 31) {
             plim_thread_yield_();
         }
-        for (int j = 0; j < 4; j++) {
+        for (int j = 0; j < pauses; j++) {
             plim_pause_();
         }
         if (plim_available_(plim_load_relaxed_(&gate->lock.word)) > 0 &&
@@ -187,10 +189,10 @@ PLIM_SLOW_ void plim_gate_lock_slow_(plim_gate_ *gate)
 }
 
 /* Begins a section and returns the word, which is the caller's until plim_gate_unlock_. */
-static inline uint64_t plim_gate_lock_(plim_gate_ *gate)
+PLIM_FAST_ uint64_t plim_gate_lock_(plim_gate_ *gate, int pauses)
 {
     if (plim_try_acquire_(&gate->lock, 1) != 0) {
-        plim_gate_lock_slow_(gate);
+        plim_gate_lock_slow_(gate, pauses);
     }
     uint64_t word = plim_load_relaxed_(&gate->word);
     while ((word & PLIM_WATCHED_) == 0 &&
@@ -202,8 +204,7 @@ static inline uint64_t plim_gate_lock_(plim_gate_ *gate)
 
 /* Ends the section, and then wakes those whose waits it has ended. The release of the lock is the
  * last touch of the object: those that are woken afterwards are not part of it. */
-static inline void plim_gate_unlock_(plim_gate_ *gate, uint64_t word, bool watched,
-                                     plim_list_ *woken)
+PLIM_FAST_ void plim_gate_unlock_(plim_gate_ *gate, uint64_t word, bool watched, plim_list_ *woken)
 {
     word &= ~(PLIM_HELD_ | PLIM_WATCHED_);
     plim_store_release_(&gate->word, watched ? word | PLIM_WATCHED_ : word);
@@ -220,4 +221,5 @@ static inline void plim_gate_init_(plim_gate_ *gate, uint64_t word)
     plim_store_relaxed_(&gate->word, word);
     plim_init_(&gate->lock, 1);
 }
+
 #endif /* PLIM_GATE_H_ */

@@ -1,11 +1,12 @@
 # Merges what gcov wrote for one header by several test programs, and lists what none of them
 # reached: lines never run, and branches never taken.
 #
-#   awk -v named=FILE -v whole=1 -f tests/coverage.awk GROUP=futex a/x.gcov b/x.gcov GROUP=cnd c/x.gcov
+#   awk -v named=FILE -v elsewhere='core|gate' -f tests/coverage.awk GROUP=futex a/x.gcov \
+#       b/x.gcov GROUP=cnd c/x.gcov
 #
 # Programs of a group were compiled alike, so their branches can be added up; a line is covered if
-# one group has covered all of it. Without whole=1 the stamped blocks `threads` and `core` are left
-# out. FILE holds exceptions: a piece of the line, a tab, the reason.
+# one group has covered all of it. The stamped blocks named in `elsewhere` are left out. FILE holds
+# exceptions: a piece of the line, a tab, the reason.
 
 BEGIN {
     while ((getline text < named) > 0) {
@@ -25,7 +26,7 @@ BEGIN {
     count = part[1]
     gsub(/[ *]/, "", count)
     source[line] = substr($0, length(part[1]) + length(part[2]) + 3)
-    if (source[line] ~ /^\/\* >>> (threads|core) /) stamped = !whole
+    if (source[line] ~ "^/[*] >>> (" elsewhere ") ") stamped = 1
     if (source[line] ~ /^\/\* <<< /) stamped = 0
     if (count == "-" || stamped) next
     code[line] = 1

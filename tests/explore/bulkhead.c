@@ -98,7 +98,8 @@ const char *explore_bad_rest(uint64_t word)
     if (b->ready != 0 && b->parked.first != NULL) {
         return "lost wake-up: a job is ready, and a worker sleeps";
     }
-    if (b->room.first != NULL && (bulkhead_has_room_(b, word) || b->closing)) {
+    if (b->room.first != NULL && (bulkhead_has_room_(b, word) || b->closing ||
+                                  (b->queue.first == NULL && bulkhead_available_(word) > 0))) {
         return "lost wake-up: there is room, and a submitter waits";
     }
     if (b->quiet.first != NULL && bulkhead_is_quiet_(b, &s)) {
@@ -256,7 +257,7 @@ static void all_given_back(void)
     if (!world.destroyed) {
         explore_check(bulkhead_available_(b->gate.word) == (int64_t)b->permits);
         explore_check(bulkhead_queued_(b->gate.word) == 0 && b->queue.first == NULL);
-        explore_check((b->gate.word & PLIM_HELD_) == 0 && b->nested == 0);
+        explore_check((b->gate.word & PLIM_HELD_) == 0 && b->nestings.first == NULL);
         explore_check((b->gate.word & PLIM_WATCHED_) == 0 || b->closing);
         explore_check(plim_available_(b->gate.lock.word) == 1 && b->jobs == 0);
     }
@@ -297,7 +298,7 @@ static void sync_1_taken(void)
 {
     sync_1();
     explore_check(bulkhead_enter(&world.b) == 0);
-    world.b.holders[0] = 0; /* for somebody else: it leaves on another thread */
+    world.b.last = 0; /* for somebody else: it leaves on another thread */
 }
 
 static void leave(void)
@@ -442,6 +443,10 @@ SCENARIO(room, "submitters wait for room, and get it", async_no_queue, all_given
 SCENARIO(room_times_out, "a submitter that gives up races the room", async_no_queue, all_given_back,
          BODIES(insist_0, insist_1_for_a_while), .spare = 1, .preemptions = 2);
 
+/* Only a caller holds the permit that the submitter waits for. */
+SCENARIO(room_after_a_caller, "a leave lets a submitter in", async_no_queue, all_given_back,
+         BODIES(enter_and_go, insist_1), .spare = 1, .preemptions = 2);
+
 static void wait_too(void)
 {
     if (world.submitted[0] == 1) {
@@ -549,7 +554,7 @@ static void async_1_taken(void)
 {
     async_1();
     explore_check(bulkhead_enter(&world.b) == 0);
-    world.b.holders[0] = 0; /* for somebody else: it leaves on another thread */
+    world.b.last = 0; /* for somebody else: it leaves on another thread */
 }
 
 static void aborted_then_leave(void)
@@ -832,6 +837,7 @@ const explore_scenario *const explore_scenarios[] = {&two_on_one,
                                                      &job_and_caller,
                                                      &room,
                                                      &room_times_out,
+                                                     &room_after_a_caller,
                                                      &two_waiters,
                                                      &cancel_races,
                                                      &detached,
