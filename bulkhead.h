@@ -130,7 +130,8 @@
  *   Executors    What the executor has accepted counts as running, even if it has not begun: cancel
  *                gives EBUSY, and a cancel, an expiry or an abort takes effect when the executor
  *                gets to it, without calling run. One that runs jobs on the spot, in execute, is
- *                fine for jobs that neither wait for others nor use delays, retries or timeouts.
+ *                fine for jobs that return without waiting for others, and without delays, retries
+ *                or timeouts.
  *   Signals      No call is safe in a signal handler.
  *   Processes    Not shared between processes; not usable in the child after fork().
  *   Languages    C11 or later, C++11 or later; a C file and a C++ file may share an object.
@@ -1916,7 +1917,7 @@ static inline bool plim_look_on_(int look, int few)
  * while is enough most of the time, and giving the holder a CPU most of the others. Each look takes
  * the cache line away from the holder, who is about to write to it: so they are few and far between
  * (four times as far made a start of weighted_sem.h half as long). */
-enum { PLIM_SOON_ = 4, PLIM_LATER_ = 64 }; /* pauses between two looks */
+enum { PLIM_SOON_ = 4, PLIM_LATER_ = 200 }; /* pauses between two looks */
 PLIM_SLOW_ void plim_gate_lock_slow_(plim_gate_ *gate, int pauses)
 {
     for (int i = 0; i < PLIM_SPIN; i++) {
@@ -2169,8 +2170,9 @@ enum {
     BULKHEAD_QUEUED_,  /* in the queue */
     BULKHEAD_READY_,   /* has its permit, waits for a worker; or is the executor's */
     BULKHEAD_RUNNING_,
-    BULKHEAD_STUCK_,  /* its run timeout has passed, and it runs on */
-    BULKHEAD_ENDING_, /* done is being called */
+    BULKHEAD_FINISHING_, /* has ended, and its done is called, with its permit */
+    BULKHEAD_STUCK_,     /* its run timeout has passed, and it runs on */
+    BULKHEAD_ENDING_,    /* done is being called */
     BULKHEAD_DONE_
 };
 
@@ -2986,38 +2988,76 @@ static inline void bulkhead_give_back_(bulkhead *b, bulkhead_section_ *s)
     bulkhead_grant_(b, s);
 }
 
-/* Does the end of an attempt run code of the program? The permit is held meanwhile, done is part of
- * the job; unless it is detached: then done may submit it again, and finds the permit free. */
-static inline bool bulkhead_calls_done_(const bulkhead *b, const bulkhead_job *job, int what)
+/* Does the end of an attempt run code of the program? */
+static inline bool bulkhead_calls_out_(const bulkhead *b, const bulkhead_job *job, int what)
 {
-    return what == BULKHEAD_OVER_ ? job->done != NULL || (b->flags & BULKHEAD_EVENTS_) != 0
-                                  : what == BULKHEAD_LATE_ && job->detached && job->done != NULL;
+    return (b->flags & BULKHEAD_EVENTS_) != 0 ? what != BULKHEAD_LATE_ || job->detached
+           : what == BULKHEAD_OVER_           ? job->done != NULL
+                                              : what == BULKHEAD_LATE_ && job->detached;
 }
 
-/* Calls it; and then, if the job is detached, it is gone. */
-PLIM_SLOW_ void bulkhead_do_call_done_(bulkhead *b, bulkhead_job *job, int what)
+/* An attempt that has ended; on the stack of whoever has run it. */
+typedef struct bulkhead_end_of_run_ {
+    bulkhead_job *job; /* if it is retried, or detached and its done was called, it may be gone */
+    void *arg;
+    uint32_t attempt;
+    int result, what;
+    bool detached, calls;
+} bulkhead_end_of_run_;
+
+/* Runs that code. If the job is detached, it is gone then. */
+PLIM_SLOW_ void bulkhead_call_out_(bulkhead *b, const bulkhead_end_of_run_ *end)
 {
-    if (what == BULKHEAD_OVER_) {
-        bulkhead_call_done_(b, job);
-    } else {
-        job->done(job);
+    if (end->what == BULKHEAD_OVER_) {
+        bulkhead_call_done_(b, end->job);
+    } else if (end->what == BULKHEAD_AGAIN_) {
+        bulkhead_tell_(b, BULKHEAD_EVENT_RETRIED, end->job, end->arg, BULKHEAD_PENDING, end->result,
+                       end->attempt);
+    } else if (end->job->done != NULL) {
+        end->job->done(end->job);
     }
 }
 
-/* After the permit was given back: the last touch of the job. */
-static inline void bulkhead_attempt_ended_(bulkhead *b, bulkhead_job *job, int what, bool detached,
-                                           bool calls)
+/* Decides what the end of the attempt means, and runs code of the program if that is to be done
+ * with the permit still held: done is part of the job. Not if it is detached: then done may submit
+ * it again, and finds the permit free. */
+PLIM_FAST_ bulkhead_end_of_run_ bulkhead_end_run_(bulkhead *b, bulkhead_section_ *s,
+                                                  bulkhead_job *job, int result, bool again)
 {
-    if (detached) {
-        if (calls) {
-            bulkhead_do_call_done_(b, job, what);
-        } else if (what == BULKHEAD_OVER_) {
-            plim_store_relaxed_(&job->phase_, BULKHEAD_DONE_);
+    bulkhead_end_of_run_ end;
+    end.job = job;
+    end.arg = job->arg;
+    end.attempt = job->attempt;
+    end.result = result;
+    end.detached = job->detached;
+    end.what = bulkhead_attempt_ends_(b, s, job, result, again);
+    end.calls = bulkhead_calls_out_(b, job, end.what);
+    if (end.calls && (!end.detached || end.what == BULKHEAD_AGAIN_)) {
+        if (end.what == BULKHEAD_OVER_) {
+            plim_store_relaxed_(&job->phase_, BULKHEAD_FINISHING_);
         }
-    } else if (PLIM_LIKELY_(what == BULKHEAD_OVER_)) {
-        bulkhead_release_waiters_(job);
-    } else if (what == BULKHEAD_LATE_) {
-        plim_release_(&job->returned_, 1);
+        bulkhead_unlock_(b, s);
+        bulkhead_call_out_(b, &end);
+        *s = bulkhead_lock_(b);
+        if (end.what == BULKHEAD_OVER_) {
+            plim_store_relaxed_(&job->phase_, BULKHEAD_ENDING_);
+        }
+        end.calls = false;
+    }
+    return end;
+}
+
+/* After the permit was given back: the last touch of the job. */
+static inline void bulkhead_ended_run_(bulkhead *b, const bulkhead_end_of_run_ *end)
+{
+    if (end->calls) {
+        bulkhead_call_out_(b, end);
+    } else if (end->what == BULKHEAD_OVER_ && end->detached) {
+        plim_store_relaxed_(&end->job->phase_, BULKHEAD_DONE_);
+    } else if (PLIM_LIKELY_(end->what == BULKHEAD_OVER_)) {
+        bulkhead_release_waiters_(end->job);
+    } else if (end->what == BULKHEAD_LATE_ && !end->detached) {
+        plim_release_(&end->job->returned_, 1);
     }
 }
 
@@ -3044,9 +3084,8 @@ PLIM_SLOW_ void bulkhead_unbusy_(bulkhead *b, bulkhead_frame_ *frame)
 }
 
 /* Gives out what the frame has, and what is added meanwhile. */
-PLIM_SLOW_ void bulkhead_give_(void *arg)
+PLIM_SLOW_ void bulkhead_give_(bulkhead_giver_ *self)
 {
-    bulkhead_giver_ *self = (bulkhead_giver_ *)arg;
     bulkhead *b = self->owner;
     for (;;) {
         bulkhead_section_ s = bulkhead_lock_(b);
@@ -3085,12 +3124,10 @@ PLIM_SLOW_ void bulkhead_give_out_(bulkhead *b, plim_list_ *jobs, bulkhead_frame
     if (giver == NULL) {
         plim_append_(&b->givers, &self.node);
     }
-    plim_unlink_(&b->busy, &frame->node); /* a job on the spot may end the thread */
+    plim_unlink_(&b->busy, &frame->node);
     bulkhead_unlock_(b, &s);
     if (giver == NULL) {
-        PLIM_ON_THREAD_EXIT_(bulkhead_give_, &self)
         bulkhead_give_(&self);
-        PLIM_ON_THREAD_EXIT_END_
     }
 }
 
@@ -3121,27 +3158,16 @@ PLIM_SLOW_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s)
 PLIM_SLOW_ void bulkhead_executed_(bulkhead_job *job, bulkhead_frame_ *frame, int result)
 {
     bulkhead *b = job->bulkhead_;
-    void *arg = job->arg;
-    const uint32_t attempt = job->attempt;
-    const bool detached = job->detached, again = bulkhead_may_retry_(b, job, result);
+    const bool again = bulkhead_may_retry_(b, job, result);
     bulkhead_section_ s = bulkhead_lock_(b);
-    int what = bulkhead_attempt_ends_(b, &s, job, result, again);
-    const bool calls = bulkhead_calls_done_(b, job, what);
-    if (calls && !detached) {
-        bulkhead_unlock_(b, &s);
-        bulkhead_do_call_done_(b, job, what);
-        s = bulkhead_lock_(b);
-    }
+    const bulkhead_end_of_run_ end = bulkhead_end_run_(b, &s, job, result, again);
     plim_unlink_(&b->running, &frame->node);
     plim_append_(&b->busy, &frame->node);
     bulkhead_give_back_(b, &s);
     bulkhead_unlock_(b, &s);
-    bulkhead_attempt_ended_(b, job, what, detached, calls);
-    if (what == BULKHEAD_AGAIN_) {
-        bulkhead_tell_(b, BULKHEAD_EVENT_RETRIED, job, arg, BULKHEAD_PENDING, result, attempt);
-    }
+    bulkhead_ended_run_(b, &end);
     bulkhead_unbusy_(b, frame);
-    bulkhead_after_(b, &s); /* the last: a job on the spot may end the thread */
+    bulkhead_after_(b, &s);
 }
 
 /* One run by an executor; on its stack. */
@@ -3268,24 +3294,16 @@ PLIM_SLOW_ bulkhead_job *bulkhead_search_(bulkhead_worker_ *self, bool look)
 PLIM_SLOW_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *job, int result)
 {
     bulkhead *b = self->owner;
-    void *arg = job->arg;
-    const uint32_t attempt = job->attempt;
-    const bool detached = job->detached, again = bulkhead_may_retry_(b, job, result);
+    const bool again = bulkhead_may_retry_(b, job, result);
     /* Where jobs are short, submitters and workers meet at the lock all the time. A worker that
-     * comes second stays away long enough for some jobs more: then both go on undisturbed for a
-     * while, and a job takes less than half the time. */
+     * comes second stays away long enough for many jobs more: then both go on undisturbed for a
+     * while, and a job takes half the time. */
     bulkhead_section_ s = bulkhead_lock_by_(b, PLIM_LATER_);
-    const int what = bulkhead_attempt_ends_(b, &s, job, result, again);
-    const bool calls = bulkhead_calls_done_(b, job, what);
-    if (calls && !detached) {
-        bulkhead_unlock_(b, &s);
-        bulkhead_do_call_done_(b, job, what);
-        s = bulkhead_lock_(b);
-    }
-    const bool late = what == BULKHEAD_LATE_;
-    const bool ready = !late && !(calls && detached); /* for the next job */
+    const bulkhead_end_of_run_ end = bulkhead_end_run_(b, &s, job, result, again);
+    const bool late = end.what == BULKHEAD_LATE_;
+    const bool ready = !late && !end.calls; /* for the next job */
     self->job = NULL;
-    self->in_done = calls && detached;
+    self->in_done = end.calls;
     bulkhead_unsettle_(b, self);
     b->searching += ready; /* so nobody is woken for what we take ourselves */
     b->threads -= late;    /* it has been replaced */
@@ -3299,11 +3317,8 @@ PLIM_SLOW_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *jo
     }
     bool look = b->searching <= BULKHEAD_SEARCHERS_;
     bulkhead_unlock_(b, &s);
-    bulkhead_attempt_ended_(b, job, what, detached, calls);
-    if (what == BULKHEAD_AGAIN_) {
-        bulkhead_tell_(b, BULKHEAD_EVENT_RETRIED, job, arg, BULKHEAD_PENDING, result, attempt);
-    }
     bulkhead_after_(b, &s);
+    bulkhead_ended_run_(b, &end);
     if (next != NULL) {
         bulkhead_tell_started_(b, next);
     }
@@ -3358,24 +3373,19 @@ PLIM_SLOW_ void bulkhead_thread_ended_(void *arg)
 {
     bulkhead_worker_ *self = (bulkhead_worker_ *)arg;
     bulkhead *b = self->owner;
-    bulkhead_job *job = self->job;
-    const bool detached = job->detached;
+    PLIM_ASSERT(self->job != NULL && self->job->outcome != BULKHEAD_SUCCEEDED &&
+                    self->job->outcome != BULKHEAD_FAILED,
+                "bulkhead: a done has ended its thread; it must return");
     bulkhead_section_ s = bulkhead_lock_(b);
-    const int what = bulkhead_attempt_ends_(b, &s, job, ECANCELED, false);
-    const bool calls = bulkhead_calls_done_(b, job, what);
-    if (calls && !detached) {
-        bulkhead_unlock_(b, &s);
-        bulkhead_do_call_done_(b, job, what);
-        s = bulkhead_lock_(b);
-    }
+    const bulkhead_end_of_run_ end = bulkhead_end_run_(b, &s, self->job, ECANCELED, false);
     self->job = NULL;
     bulkhead_unsettle_(b, self);
     b->threads--;
     bulkhead_give_back_(b, &s);
     bulkhead_staff_(b, &s);
     bulkhead_unlock_(b, &s);
-    bulkhead_attempt_ended_(b, job, what, detached, calls);
     bulkhead_after_(b, &s);
+    bulkhead_ended_run_(b, &end);
     bulkhead_retire_(self, true);
 }
 
@@ -3649,14 +3659,17 @@ static inline void bulkhead_note_(bulkhead *b)
     }
 }
 
-/* And that it gives it back. */
-static inline void bulkhead_forget_(bulkhead *b)
+/* It is about to give a permit back; `noted` says that there may be a note. */
+static inline void bulkhead_forget_(bulkhead *b, bool noted)
 {
-    uint64_t self = plim_thread_id_();
-    for (int i = 0; i < BULKHEAD_HOLDERS_; i++) {
-        if (plim_load_relaxed_(&b->holders[i]) == self) {
-            plim_store_relaxed_(&b->holders[i], 0);
-            break;
+    plim_store_relaxed_(&b->last, 0);
+    if (noted) {
+        uint64_t self = plim_thread_id_();
+        for (int i = 0; i < BULKHEAD_HOLDERS_; i++) {
+            if (plim_load_relaxed_(&b->holders[i]) == self) {
+                plim_store_relaxed_(&b->holders[i], 0);
+                break;
+            }
         }
     }
 }
@@ -3670,7 +3683,7 @@ PLIM_SLOW_ uint64_t bulkhead_holds_(const bulkhead *b, bulkhead_job **job)
         held += plim_load_relaxed_(&b->holders[i]) == self;
     }
     for (bulkhead_worker_ *at = b->workers; at != NULL; at = at->next) {
-        if (at->id == self && (at->job != NULL || at->in_done)) {
+        if (at->id == self && at->job != NULL) {
             *job = at->job;
             held++;
         }
@@ -3695,10 +3708,27 @@ PLIM_SLOW_ bool bulkhead_inside_(const bulkhead *b)
     for (bulkhead_worker_ *at = b->workers; at != NULL; at = at->next) {
         inside = inside || at->id == self;
     }
+    for (plim_node_ *at = b->givers.first; at != NULL; at = at->next) {
+        inside = inside || ((bulkhead_giver_ *)(void *)at)->thread == self;
+    }
     for (plim_node_ *at = b->busy.first; at != NULL; at = at->next) {
         inside = inside || ((bulkhead_frame_ *)(void *)at)->thread == self;
     }
     return inside;
+}
+
+/* Is it the calling thread that would have to do what it is about to wait for? The supervisor, or a
+ * worker in the done of a detached job when there is no other and may be none. */
+PLIM_SLOW_ bool bulkhead_keeps_others_(const bulkhead *b)
+{
+    uint64_t self = plim_thread_id_();
+    uint32_t able = b->threads - b->stuck;
+    bool ours = false;
+    for (bulkhead_worker_ *at = b->workers; at != NULL; at = at->next) {
+        able -= at->in_done;
+        ours = ours || (at->in_done && at->id == self);
+    }
+    return b->supervisor_id == self || (ours && able == 0 && !bulkhead_may_hire_(b));
 }
 
 /* A thread that holds permits and waits for this very bulkhead, without a time limit: for a job, or
@@ -3851,7 +3881,7 @@ PLIM_SLOW_ int bulkhead_queue_up_(bulkhead *b, bulkhead_caller_ *self, int64_t t
     }
 }
 
-PLIM_SLOW_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns)
+PLIM_SLOW_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns, int full)
 {
     bulkhead_caller_ self;
     bulkhead_nesting_ nest = bulkhead_no_nesting_();
@@ -3859,7 +3889,7 @@ PLIM_SLOW_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns)
     int error = bulkhead_refusal_(word, bulkhead_takes_(b, word), bulkhead_may_have_room_(b, word),
                                   timeout_ns);
     if (error != 0) {
-        return bulkhead_reject_(b, NULL, NULL, error);
+        return bulkhead_reject_(b, NULL, NULL, error == ETIMEDOUT ? full : error);
     }
     int64_t since = b->histograms == NULL ? 0 : plim_now_();
     bulkhead_section_ s = bulkhead_lock_(b);
@@ -3883,7 +3913,7 @@ PLIM_SLOW_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns)
         bulkhead_unnest_(b, &nest);
     }
     if (error != 0) {
-        return bulkhead_reject_(b, NULL, NULL, error);
+        return bulkhead_reject_(b, NULL, NULL, error == ETIMEDOUT ? full : error);
     }
     plim_store_relaxed_(&b->last, plim_thread_id_());
     bulkhead_entered_(b, since);
@@ -3906,7 +3936,8 @@ static inline bool bulkhead_take_(bulkhead *b)
 
 enum { BULKHEAD_HOOKS_ = BULKHEAD_STATS | BULKHEAD_TIMINGS | BULKHEAD_EVENTS_ };
 
-static inline int bulkhead_enter_for(bulkhead *b, int64_t timeout_ns)
+/* `full` is what a wait that has not been long enough is called: ETIMEDOUT, or EAGAIN for a try. */
+static inline int bulkhead_enter_or_(bulkhead *b, int64_t timeout_ns, int full)
 {
     if (PLIM_LIKELY_(bulkhead_take_(b))) {
         if ((b->flags & BULKHEAD_HOOKS_) != 0) {
@@ -3914,13 +3945,17 @@ static inline int bulkhead_enter_for(bulkhead *b, int64_t timeout_ns)
         }
         return 0;
     }
-    return bulkhead_enter_slow_(b, timeout_ns);
+    return bulkhead_enter_slow_(b, timeout_ns, full);
+}
+
+static inline int bulkhead_enter_for(bulkhead *b, int64_t timeout_ns)
+{
+    return bulkhead_enter_or_(b, timeout_ns, ETIMEDOUT);
 }
 
 static inline int bulkhead_try_enter(bulkhead *b)
 {
-    int error = bulkhead_enter_for(b, 0);
-    return error == ETIMEDOUT ? EAGAIN : error;
+    return bulkhead_enter_or_(b, 0, EAGAIN);
 }
 
 static inline int bulkhead_enter(bulkhead *b)
@@ -3951,7 +3986,7 @@ PLIM_SLOW_ int bulkhead_leave_slow_(bulkhead *b)
 }
 
 /* What goes with leaving comes first: with the permit, the bulkhead may go. */
-PLIM_SLOW_ int bulkhead_leave_hooked_(bulkhead *b, int result)
+PLIM_SLOW_ int bulkhead_leave_hooked_(bulkhead *b, int result, bool noted)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
     bool held = bulkhead_is_held_(b, s.word);
@@ -3964,13 +3999,14 @@ PLIM_SLOW_ int bulkhead_leave_hooked_(bulkhead *b, int result)
     }
     bulkhead_tell_(b, BULKHEAD_EVENT_FINISHED, NULL, NULL,
                    result == 0 ? BULKHEAD_SUCCEEDED : BULKHEAD_FAILED, result, 1);
+    bulkhead_forget_(b, noted);
     return bulkhead_leave_slow_(b);
 }
 
-static inline int bulkhead_leave_as_(bulkhead *b, int result)
+static inline int bulkhead_leave_as_(bulkhead *b, int result, bool noted)
 {
-    plim_store_relaxed_(&b->last, 0);
     if (PLIM_LIKELY_((b->flags & BULKHEAD_HOOKS_) == 0)) {
+        bulkhead_forget_(b, noted);
         uint64_t word = plim_load_relaxed_(&b->gate.word);
         while (PLIM_LIKELY_((word & (PLIM_HELD_ | PLIM_WATCHED_)) == 0 &&
                             bulkhead_is_held_(b, word))) {
@@ -3981,12 +4017,12 @@ static inline int bulkhead_leave_as_(bulkhead *b, int result)
         }
         return bulkhead_leave_slow_(b);
     }
-    return bulkhead_leave_hooked_(b, result);
+    return bulkhead_leave_hooked_(b, result, noted);
 }
 
 static inline int bulkhead_leave(bulkhead *b)
 {
-    return bulkhead_leave_as_(b, 0);
+    return bulkhead_leave_as_(b, 0, false);
 }
 
 static inline bulkhead *bulkhead_scope_enter_(bulkhead *b)
@@ -4001,8 +4037,7 @@ static inline bulkhead *bulkhead_scope_enter_(bulkhead *b)
 static inline void bulkhead_scope_leave_(bulkhead **held)
 {
     if (*held != NULL) {
-        bulkhead_forget_(*held);
-        bulkhead_leave(*held);
+        bulkhead_leave_as_(*held, 0, true);
     }
 }
 
@@ -4075,28 +4110,10 @@ PLIM_SLOW_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhead_
     return error;
 }
 
-/* The executor has run the job on the spot, and that has ended the thread. */
-typedef struct bulkhead_giving_ {
-    bulkhead *owner;
-    bulkhead_frame_ *frame;
-} bulkhead_giving_;
-
-PLIM_SLOW_ void bulkhead_giving_thread_ended_(void *arg)
-{
-    bulkhead_giving_ *giving = (bulkhead_giving_ *)arg;
-    bulkhead_unbusy_(giving->owner, giving->frame);
-}
-
 /* Gives the job that was just accepted to the executor; if that refuses, so do we. */
 PLIM_SLOW_ int bulkhead_give_first_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
 {
-    int error;
-    bulkhead_giving_ giving;
-    giving.owner = b;
-    giving.frame = &s->frame;
-    PLIM_ON_THREAD_EXIT_(bulkhead_giving_thread_ended_, &giving)
-    error = b->executor.execute(b->executor.ctx, bulkhead_execute_, job);
-    PLIM_ON_THREAD_EXIT_END_
+    int error = b->executor.execute(b->executor.ctx, bulkhead_execute_, job);
     bulkhead_section_ t = bulkhead_lock_(b);
     plim_unlink_(&b->busy, &s->frame.node);
     if (error != 0) {
@@ -4177,7 +4194,8 @@ PLIM_SLOW_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t tim
             : !runs && wait_ns < 0           ? ETIMEDOUT
                                              : 0;
     if (error == 0 && (nesting != NULL || !admits)) {
-        error = bulkhead_nests_too_deep_(b, nest) && !runs ? EDEADLK : 0;
+        bool deep = bulkhead_nests_too_deep_(b, nest) && !runs;
+        error = deep || (nesting != NULL && bulkhead_keeps_others_(b)) ? EDEADLK : 0;
     }
     if (error != 0) {
         bulkhead_unlock_(b, &s);
@@ -4275,10 +4293,11 @@ static inline bool bulkhead_is_done_soon_(const bulkhead_job *job)
 static inline bool bulkhead_waits_for_us_(const bulkhead_job *job)
 {
     uint64_t self = plim_thread_id_();
-    for (; job != NULL; job = job->waits_for_) {
+    while (job != NULL && plim_load_relaxed_(&job->phase_) != BULKHEAD_DONE_) {
         if (job->runner_ == self) {
             return true;
         }
+        job = job->waits_for_;
     }
     return false;
 }
@@ -4293,9 +4312,9 @@ PLIM_SLOW_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
     bulkhead_section_ s = bulkhead_lock_(b);
     uint64_t phase = plim_load_relaxed_(&job->phase_);
     bool deep = bulkhead_nests_too_deep_(b, &nest);
-    /* A job that has its permit will run, unless it is us whom it waits for: in a done. */
-    uint64_t ready = nest.mine != NULL ? BULKHEAD_READY_ : BULKHEAD_RUNNING_;
-    int error = bulkhead_waits_for_us_(job) || (deep && phase < ready) ? EDEADLK : 0;
+    bool never = bulkhead_waits_for_us_(job) || (deep && phase < BULKHEAD_READY_) ||
+                 (phase < BULKHEAD_RUNNING_ && bulkhead_keeps_others_(b));
+    int error = never ? EDEADLK : 0;
     if (error == 0) {
         bulkhead_nest_(b, &nest, job, NULL, timeout_ns);
     }
@@ -4356,7 +4375,7 @@ static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job)
     }
     bulkhead_section_ s = bulkhead_lock_(b);
     uint64_t phase = plim_load_relaxed_(&job->phase_);
-    int error = phase >= BULKHEAD_STUCK_ ? EALREADY : 0;
+    int error = phase > BULKHEAD_RUNNING_ ? EALREADY : 0;
     if (error == 0) {
         plim_store_relaxed_(&job->cancelled_, 1);
         error = bulkhead_withdraw_(b, &s, job) ? 0 : EBUSY;
@@ -4468,14 +4487,13 @@ static inline int bulkhead_call_here_(bulkhead *b, int (*fn)(void *), void *arg,
     int64_t since = b->histograms == NULL ? 0 : plim_now_();
     bulkhead_note_(b);
     int answer = fn(arg);
-    bulkhead_forget_(b);
     if (b->histograms != NULL) {
         int64_t now = plim_now_();
         bulkhead_section_ s = bulkhead_lock_(b);
         bulkhead_record_(&b->histograms[1], now - since);
         bulkhead_unlock_(b, &s);
     }
-    bulkhead_leave_as_(b, answer);
+    bulkhead_leave_as_(b, answer, true);
     if (result != NULL) {
         *result = answer;
     }

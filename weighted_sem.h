@@ -1827,7 +1827,7 @@ static inline bool plim_look_on_(int look, int few)
  * while is enough most of the time, and giving the holder a CPU most of the others. Each look takes
  * the cache line away from the holder, who is about to write to it: so they are few and far between
  * (four times as far made a start of weighted_sem.h half as long). */
-enum { PLIM_SOON_ = 4, PLIM_LATER_ = 64 }; /* pauses between two looks */
+enum { PLIM_SOON_ = 4, PLIM_LATER_ = 200 }; /* pauses between two looks */
 PLIM_SLOW_ void plim_gate_lock_slow_(plim_gate_ *gate, int pauses)
 {
     for (int i = 0; i < PLIM_SPIN; i++) {
