@@ -189,11 +189,11 @@ typedef enum bulkhead_outcome {
 } bulkhead_outcome;
 
 typedef enum bulkhead_event_type {
-    BULKHEAD_EVENT_ACCEPTED,      /* let in: to run, or to wait */
+    BULKHEAD_EVENT_ACCEPTED,      /* a job: to run, or to wait; a call: it has its permit */
     BULKHEAD_EVENT_REJECTED,      /* result says why: EAGAIN, ETIMEDOUT, ESHUTDOWN, EDEADLK */
     BULKHEAD_EVENT_STARTED,       /* an attempt begins */
     BULKHEAD_EVENT_RETRIED,       /* an attempt has failed with result, and there will be another */
-    BULKHEAD_EVENT_FINISHED,      /* outcome and result tell how; or else: */
+    BULKHEAD_EVENT_FINISHED,      /* outcome and result tell how (a call: it leaves); or else: */
     BULKHEAD_EVENT_TIMED_OUT,     /* the run timeout passed; the return of the body has no event */
     BULKHEAD_EVENT_WORKER_FAILED, /* worker_start returned result, and will be called again */
     BULKHEAD_EVENT_RESIZED
@@ -278,8 +278,9 @@ typedef struct bulkhead_stats {
     uint32_t workers_idle, workers_stuck; /* stuck: in a body after its run timeout */
     uint64_t accepted;                    /* when idle: the sum of the six ends */
     uint64_t rejected;                    /* calls not let in (not those with EINVAL or EBUSY) */
-    uint64_t succeeded, failed, timed_out, expired, cancelled, aborted; /* jobs, by outcome */
-    uint64_t retried;                                                   /* attempts after a first */
+    /* Jobs by outcome, and with BULKHEAD_STATS calls that have left. */
+    uint64_t succeeded, failed, timed_out, expired, cancelled, aborted;
+    uint64_t retried;             /* attempts after a first */
     uint64_t late;                /* bodies that returned after their run timeout */
     int64_t longest_wait_ns;      /* of the first in the queue, so far (needs BULKHEAD_TIMINGS) */
     bulkhead_histogram wait, run; /* (need BULKHEAD_TIMINGS) until let in; each attempt's body */
@@ -329,9 +330,10 @@ static inline int bulkhead_leave(bulkhead *b);
 
 /* Runs fn(arg) with a permit: on this thread; of type BULKHEAD_ASYNC, on a worker, and waits for
  * it. BULKHEAD_INLINE: on this thread while a permit is free. What fn returns goes to *result, if
- * that is not NULL. Returns 0 if fn was called, whatever it returned (ESHUTDOWN, if an ABORT came
- * before another attempt); or an error as enter and submit do. ETIMEDOUT: it was not let in, or the
- * run timeout passed; this waits for fn's end in any case. */
+ * that is not NULL. On a worker it is a job like others: attempts and run timeouts apply.
+ * Returns 0 if fn was called, whatever it returned (ESHUTDOWN, if an ABORT came before another
+ * attempt); or an error as enter and submit do. ETIMEDOUT: it was not let in, or the run timeout
+ * passed; this waits for fn's end in any case. */
 static inline int bulkhead_invoke(bulkhead *b, int (*fn)(void *), void *arg, int *result);
 
 /* Hands the job over. It is run when a permit is free, in order; *job must stay where it is until
