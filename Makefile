@@ -29,7 +29,7 @@ UNIT_TESTS = test_core test_semaphore test_semaphore_cnd test_semaphore_cnd_pthr
              test_weighted_sem_nospin test_weighted_posix test_weighted_failures \
              test_weighted_failures_pthreads \
              test_bulkhead test_bulkhead_cnd test_bulkhead_pthreads test_bulkhead_nospin \
-             test_bulkhead_posix test_bulkhead_failures test_bulkhead_failures_pthreads
+             test_bulkhead_posix test_bulkhead_corners test_bulkhead_failures test_bulkhead_failures_pthreads
 SOURCE_test_core                     = tests/test_core.c
 SOURCE_test_semaphore                = tests/test_semaphore.c
 SOURCE_test_semaphore_cnd            = tests/test_semaphore.c -DPLIM_PARK_CND
@@ -51,6 +51,7 @@ SOURCE_test_bulkhead_cnd             = tests/test_bulkhead.c -DPLIM_PARK_CND
 SOURCE_test_bulkhead_pthreads        = tests/test_bulkhead.c -DPLIM_USE_PTHREADS -D_GNU_SOURCE
 SOURCE_test_bulkhead_nospin          = tests/test_bulkhead.c -DPLIM_SPIN=0
 SOURCE_test_bulkhead_posix           = tests/test_bulkhead_posix.c
+SOURCE_test_bulkhead_corners         = tests/test_bulkhead_corners.c
 SOURCE_test_bulkhead_failures        = tests/test_bulkhead_failures.c
 SOURCE_test_bulkhead_failures_pthreads = tests/test_bulkhead_failures.c -DPLIM_USE_PTHREADS
 SOURCE_stress_semaphore              = tests/stress_semaphore.c

@@ -658,7 +658,11 @@ static inline void plim_thread_yield_(void)
 
 #if defined(__GNUC__) || defined(__clang__)
 #define PLIM_SLOW_ __attribute__((noinline, cold, unused)) static
+#ifdef __OPTIMIZE__
 #define PLIM_FAST_ __attribute__((always_inline)) static inline
+#else
+#define PLIM_FAST_ static inline
+#endif
 #define PLIM_LIKELY_(x) __builtin_expect(!!(x), 1)
 #else
 #define PLIM_SLOW_ static
@@ -2204,6 +2208,7 @@ struct bulkhead_job {
     int64_t at_;
     bulkhead_job *child_, *next_, *prev_;
     bool armed_;
+    bool was_detached_;     /* when it was submitted last */
     plim_counter returned_; /* after a run timeout: gets a permit when the body has returned */
 };
 
@@ -2626,7 +2631,7 @@ PLIM_SLOW_ void bulkhead_arm_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *j
  */
 static inline bool bulkhead_may_hire_(const bulkhead *b)
 {
-    return b->threads - b->stuck < plim_load_relaxed_(&b->permits) && !b->quit;
+    return b->threads - b->stuck < plim_load_relaxed_(&b->permits);
 }
 
 /* One more worker: is created when the section is over. */
@@ -2911,17 +2916,15 @@ PLIM_SLOW_ void bulkhead_conclude_(bulkhead *b, bulkhead_job *job)
     }
 }
 
-/* The run timeout has passed. The body goes on, with its permit, and uses the job's memory: so who
- * waits is released, but the job is not done before it returns. */
+/* The run timeout has passed, of a job that is not detached. The body goes on, with its permit, and
+ * uses the job's memory: so who waits is released, but the job is not done before it returns. */
 PLIM_SLOW_ void bulkhead_conclude_stuck_(bulkhead *b, bulkhead_job *job)
 {
     bulkhead_tell_(b, BULKHEAD_EVENT_TIMED_OUT, job, job->arg, job->outcome, 0, job->attempt);
-    if (!job->detached) {
-        if (job->done != NULL) {
-            job->done(job);
-        }
-        plim_release_(&job->over_, 1);
+    if (job->done != NULL) {
+        job->done(job);
     }
+    plim_release_(&job->over_, 1);
 }
 
 /* May a failed attempt be followed by another? Asks the program, so not under the lock. */
@@ -3490,6 +3493,17 @@ PLIM_SLOW_ bool bulkhead_give_up_(bulkhead *b, bulkhead_section_ *s, uint64_t mi
     return found;
 }
 
+/* All but its index. Under the lock, if others know it already. */
+static inline void bulkhead_worker_init_(bulkhead_worker_ *worker, bulkhead *b)
+{
+    worker->owner = b;
+    worker->id = 0;
+    worker->resource = NULL;
+    worker->job = NULL;
+    worker->stuck = worker->unsettled = worker->in_done = false;
+    worker->joinable = worker->retired = false;
+}
+
 /* Creates the worker that was planned. If that fails and there is no other, returns why the job
  * that is just being submitted is refused: EAGAIN, ENOMEM; else 0. */
 PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, uint64_t mine)
@@ -3499,6 +3513,7 @@ PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, uint64_t mine)
     bulkhead_worker_ *worker = b->vacant;
     if (worker != NULL) {
         b->vacant = worker->next_free;
+        bulkhead_worker_init_(worker, b);
     }
     bulkhead_unlock_(b, &s);
     if (worker == NULL) {
@@ -3507,9 +3522,7 @@ PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, uint64_t mine)
         errno = saved;
         error = worker == NULL ? ENOMEM : 0;
         if (error == 0) {
-            worker->owner = b;
-            worker->id = 0;
-            worker->job = NULL;
+            bulkhead_worker_init_(worker, b);
             s = bulkhead_lock_(b);
             worker->index = b->indices++;
             worker->next = b->workers;
@@ -3518,9 +3531,6 @@ PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, uint64_t mine)
         }
     }
     if (error == 0) {
-        worker->resource = NULL;
-        worker->stuck = worker->unsettled = worker->in_done = false;
-        worker->joinable = worker->retired = false;
         error = plim_worker_create_(&worker->thread, bulkhead_thread_, worker);
         error = error != 0 && error != ENOMEM ? EAGAIN : error;
     }
@@ -4064,9 +4074,31 @@ static inline void bulkhead_scope_leave_(bulkhead **held)
 
 /* ---- Submitting and waiting ----------------------------------------------------------------- */
 
-static inline bool bulkhead_is_done_(const bulkhead_job *job)
+/* Sleeps until the permit is there that says that something is over, and passes it on to the next
+ * who waits for it. */
+PLIM_SLOW_ int bulkhead_await_(plim_counter *c, int64_t timeout_ns)
 {
-    return plim_available_(plim_load_acquire_(&job->over_.word)) > 0;
+    int error = plim_acquire_(c, PLIM_WAITERS_MAX, timeout_ns);
+    if (error == 0) {
+        plim_release_(c, 1);
+    }
+    return error;
+}
+
+/* Is it there? Then nobody touches the counter any more. Acquire, the partner of the release that has
+ * put it there. */
+static inline bool bulkhead_is_posted_(plim_counter *c)
+{
+#ifdef PLIM_PARK_CND /* who has put it there may still hold the counter's lock */
+    return plim_available_(plim_load_relaxed_(&c->word)) > 0 && bulkhead_await_(c, 0) == 0;
+#else
+    return plim_available_(plim_load_acquire_(&c->word)) > 0;
+#endif
+}
+
+static inline bool bulkhead_is_done_(bulkhead_job *job)
+{
+    return bulkhead_is_posted_(&job->over_);
 }
 
 /* Does the job need the supervisor? */
@@ -4130,15 +4162,14 @@ PLIM_SLOW_ int bulkhead_give_first_(bulkhead *b, bulkhead_section_ *s, bulkhead_
 }
 
 /* Has somebody to do with the job? Not when the last touch of it has been seen. */
-static inline bool bulkhead_in_flight_(const bulkhead_job *job)
+static inline bool bulkhead_in_flight_(bulkhead_job *job)
 {
     uint64_t phase = plim_load_relaxed_(&job->phase_);
-    if (phase != BULKHEAD_DONE_ || job->detached) {
+    if (phase != BULKHEAD_DONE_ || job->was_detached_) {
         return phase != BULKHEAD_NEW_ && phase != BULKHEAD_DONE_;
     }
     return !bulkhead_is_done_(job) ||
-           (job->outcome == BULKHEAD_TIMED_OUT &&
-            plim_available_(plim_load_acquire_(&job->returned_.word)) <= 0);
+           (job->outcome == BULKHEAD_TIMED_OUT && !bulkhead_is_posted_(&job->returned_));
 }
 
 /* Makes a job ready to be submitted: 0, EINVAL, EBUSY. */
@@ -4160,6 +4191,7 @@ static inline int bulkhead_prepare_(bulkhead *b, bulkhead_job *job)
     job->runner_ = 0;
     job->waits_for_ = NULL;
     job->armed_ = false;
+    job->was_detached_ = job->detached;
     job->since_ = b->histograms == NULL ? 0 : plim_now_();
     plim_store_relaxed_(&job->cancelled_, 0);
     plim_init_(&job->over_, 0);
@@ -4268,18 +4300,8 @@ static inline int bulkhead_submit(bulkhead *b, bulkhead_job *job)
     return error == 0 ? 0 : bulkhead_reject_(b, job, arg, error);
 }
 
-/* Sleeps until the job is done. The permit that says so is passed on to the next who waits. */
-PLIM_SLOW_ int bulkhead_await_(plim_counter *c, int64_t timeout_ns)
-{
-    int error = plim_acquire_(c, PLIM_WAITERS_MAX, timeout_ns);
-    if (error == 0) {
-        plim_release_(c, 1);
-    }
-    return error;
-}
-
 /* Looks for a while whether the job gets done. */
-static inline bool bulkhead_is_done_soon_(const bulkhead_job *job)
+static inline bool bulkhead_is_done_soon_(bulkhead_job *job)
 {
     bool on = true;
     for (int i = 0; on && i < PLIM_SPIN; i++) {
@@ -4341,7 +4363,7 @@ static inline int bulkhead_wait(bulkhead_job *job, int64_t timeout_ns)
 
 PLIM_SLOW_ int bulkhead_reclaim_slow_(bulkhead_job *job, int64_t timeout_ns)
 {
-    if (plim_available_(plim_load_acquire_(&job->returned_.word)) > 0) {
+    if (bulkhead_is_posted_(&job->returned_)) {
         return 0;
     }
     bulkhead *b = job->bulkhead_; /* is there as long as the body runs */

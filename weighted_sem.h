@@ -566,7 +566,11 @@ static inline void plim_thread_yield_(void)
 
 #if defined(__GNUC__) || defined(__clang__)
 #define PLIM_SLOW_ __attribute__((noinline, cold, unused)) static
+#ifdef __OPTIMIZE__
 #define PLIM_FAST_ __attribute__((always_inline)) static inline
+#else
+#define PLIM_FAST_ static inline
+#endif
 #define PLIM_LIKELY_(x) __builtin_expect(!!(x), 1)
 #else
 #define PLIM_SLOW_ static

@@ -3571,7 +3571,8 @@ TEST a_refusal_of_the_executor_later_aborts_the_job(void)
     PASS();
 }
 
-/* The executor has it and does not begin: what ends it takes effect when the executor gets there. */
+/* The executor has it and does not begin: what ends it takes effect when the executor gets to it,
+ * and not before. */
 TEST what_the_executor_has_ends_when_it_gets_to_it(int how, bulkhead_outcome outcome)
 {
     bulkhead b;
@@ -3929,10 +3930,10 @@ TEST a_drain_serves_all_who_wait(void)
     for (int i = 0; i < 3; i++) {
         ASSERT_INT(0, bulkhead_submit(&b, &g[i].job));
     }
-    g[3].job.delay_ns = PLIM_MS(30);
-    ASSERT_INT(0, bulkhead_submit(&b, &g[3].job));
     caller c = {.b = &b, .call = ENTER, .gate = &g[4]};
     ASSERT(queue_up(&c, 1));
+    g[3].job.delay_ns = PLIM_MS(30); /* after the caller: it joins the queue when it is due */
+    ASSERT_INT(0, bulkhead_submit(&b, &g[3].job));
     ASSERT_INT(ETIMEDOUT, bulkhead_close(&b, BULKHEAD_DRAIN, 0));
     /* A close that does not wait is no deadline: nothing has been sent away. */
     caller d = {.b = &b, .call = CLOSE, .how = BULKHEAD_DRAIN, .timeout_ns = PLIM_FOREVER};
