@@ -3061,7 +3061,7 @@ static inline void bulkhead_ended_run_(bulkhead *b, const bulkhead_end_of_run_ *
         plim_store_relaxed_(&end->job->phase_, BULKHEAD_DONE_);
     } else if (PLIM_LIKELY_(end->what == BULKHEAD_OVER_)) {
         bulkhead_release_waiters_(end->job);
-    } else if (end->what == BULKHEAD_LATE_ && !end->detached) {
+    } else if (end->what == BULKHEAD_LATE_) {
         plim_release_(&end->job->returned_, 1);
     }
 }
@@ -3378,8 +3378,8 @@ PLIM_SLOW_ void bulkhead_thread_ended_(void *arg)
 {
     bulkhead_worker_ *self = (bulkhead_worker_ *)arg;
     bulkhead *b = self->owner;
-    PLIM_ASSERT(self->job != NULL && self->job->outcome != BULKHEAD_SUCCEEDED &&
-                    self->job->outcome != BULKHEAD_FAILED,
+    PLIM_ASSERT(self->job != NULL && plim_load_relaxed_(&self->job->phase_) <= BULKHEAD_STUCK_ &&
+                    plim_load_relaxed_(&self->job->phase_) != BULKHEAD_FINISHING_,
                 "bulkhead: a done has ended its thread; it must return");
     bulkhead_section_ s = bulkhead_lock_(b);
     const bulkhead_end_of_run_ end = bulkhead_end_run_(b, &s, self->job, ECANCELED, false);
@@ -3718,13 +3718,13 @@ PLIM_SLOW_ bool bulkhead_inside_(const bulkhead *b)
     uint64_t self = plim_thread_id_();
     bool inside = bulkhead_holds_(b, &job) != 0 || b->supervisor_id == self;
     for (bulkhead_worker_ *at = b->workers; at != NULL; at = at->next) {
-        inside = inside || at->id == self;
+        inside |= at->id == self;
     }
     for (plim_node_ *at = b->givers.first; at != NULL; at = at->next) {
-        inside = inside || ((bulkhead_giver_ *)(void *)at)->thread == self;
+        inside |= ((bulkhead_giver_ *)(void *)at)->thread == self;
     }
     for (plim_node_ *at = b->busy.first; at != NULL; at = at->next) {
-        inside = inside || ((bulkhead_frame_ *)(void *)at)->thread == self;
+        inside |= ((bulkhead_frame_ *)(void *)at)->thread == self;
     }
     return inside;
 }
@@ -3738,7 +3738,7 @@ PLIM_SLOW_ bool bulkhead_keeps_others_(const bulkhead *b)
     bool ours = false;
     for (bulkhead_worker_ *at = b->workers; at != NULL; at = at->next) {
         able -= at->in_done;
-        ours = ours || (at->in_done && at->id == self);
+        ours |= at->in_done && at->id == self;
     }
     return b->supervisor_id == self || (ours && able == 0 && !bulkhead_may_hire_(b));
 }
@@ -3835,11 +3835,11 @@ static inline int bulkhead_refusal_(uint64_t word, bool takes, bool room, int64_
                                           : EAGAIN;
 }
 
-/* May a caller take a permit at once? */
-static inline bool bulkhead_takes_(const bulkhead *b, uint64_t word)
+/* May a caller take a permit at once? If one is free, all who wait have been asked, and are
+ * leaving; or BULKHEAD_UNFAIR says that nobody is asked. */
+static inline bool bulkhead_takes_(uint64_t word)
 {
-    return bulkhead_available_(word) > 0 &&
-           (bulkhead_queued_(word) == 0 || (b->flags & BULKHEAD_UNFAIR) != 0);
+    return bulkhead_available_(word) > 0;
 }
 
 /* What goes with getting in, besides the permit. */
@@ -3898,14 +3898,14 @@ PLIM_SLOW_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns, int full)
     bulkhead_caller_ self;
     bulkhead_nesting_ nest = bulkhead_no_nesting_();
     uint64_t word = plim_load_relaxed_(&b->gate.word);
-    int error = bulkhead_refusal_(word, bulkhead_takes_(b, word), bulkhead_may_have_room_(b, word),
+    int error = bulkhead_refusal_(word, bulkhead_takes_(word), bulkhead_may_have_room_(b, word),
                                   timeout_ns);
     if (error != 0) {
         return bulkhead_reject_(b, NULL, NULL, error == ETIMEDOUT ? full : error);
     }
     int64_t since = b->histograms == NULL ? 0 : plim_now_();
     bulkhead_section_ s = bulkhead_lock_(b);
-    bool takes = bulkhead_takes_(b, s.word);
+    bool takes = bulkhead_takes_(s.word);
     error = bulkhead_refusal_(s.word, takes, bulkhead_has_room_(b, s.word), timeout_ns);
     if (error == 0 && takes) {
         s.word -= BULKHEAD_PERMIT_ONE_;
@@ -4085,7 +4085,7 @@ PLIM_SLOW_ int bulkhead_await_(plim_counter *c, int64_t timeout_ns)
     return error;
 }
 
-/* Is it there? Then nobody touches the counter any more. Acquire, the partner of the release that has
+/* Is it there? Then nobody touches the counter any more. Acquire, for the release that has
  * put it there. */
 static inline bool bulkhead_is_posted_(plim_counter *c)
 {
@@ -4228,8 +4228,8 @@ PLIM_SLOW_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t tim
             : !runs && wait_ns < 0           ? ETIMEDOUT
                                              : 0;
     if (error == 0 && (nesting != NULL || !admits)) {
-        bool deep = bulkhead_nests_too_deep_(b, nest) && !runs;
-        error = deep || (nesting != NULL && bulkhead_keeps_others_(b)) ? EDEADLK : 0;
+        bool deep = bulkhead_nests_too_deep_(b, nest);
+        error = (!runs && deep) || (nesting != NULL && bulkhead_keeps_others_(b)) ? EDEADLK : 0;
     }
     if (error != 0) {
         bulkhead_unlock_(b, &s);
@@ -4252,8 +4252,8 @@ PLIM_SLOW_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t tim
             error = bulkhead_give_first_(b, &s, job);
         }
         for (; s.hires != 0; s.hires--) { /* others may have been short of workers, too */
-            int failed = bulkhead_hire_(b, error == 0 ? number : 0);
-            error = error != 0 ? error : failed;
+            int failed = bulkhead_hire_(b, number);
+            error = failed != 0 ? failed : error;
         }
     }
     if (error != 0 && nesting != NULL) {
@@ -4417,7 +4417,7 @@ static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job)
 PLIM_SLOW_ bool bulkhead_take_slow_(bulkhead *b)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
-    bool takes = (s.word & BULKHEAD_CLOSED_) == 0 && bulkhead_takes_(b, s.word);
+    bool takes = (s.word & BULKHEAD_CLOSED_) == 0 && bulkhead_takes_(s.word);
     s.word -= takes ? BULKHEAD_PERMIT_ONE_ : 0;
     bulkhead_unlock_(b, &s);
     return takes;

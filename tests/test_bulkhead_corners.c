@@ -343,16 +343,29 @@ static void wait_for_other(bulkhead_job *job)
 }
 
 /* permits: with one, the worker that is in done is the only one there may be. */
-TEST a_detached_done_may_wait_if_somebody_else_can_run_it(int32_t permits, int expected)
+TEST a_detached_done_may_wait_if_somebody_else_can_run_it(int32_t permits, int workers,
+                                                          int expected)
 {
     bulkhead b;
     actor a;
     bulkhead_options o = async_of(permits);
     ASSERT_INT(0, bulkhead_init(&b, &o));
+    if (workers == 2) {
+        actor both[2];
+        for (int i = 0; i < 2; i++) {
+            actor_init(&both[i], &b);
+            ASSERT_INT(0, bulkhead_submit(&b, &both[i].job));
+        }
+        for (int i = 0; i < 2; i++) {
+            csem_release(&both[i].go);
+            ASSERT_INT(0, bulkhead_wait(&both[i].job, PLIM_FOREVER));
+        }
+    }
     actor_init(&a, &b);
     csem_release(&a.go);
     a.job.detached = true;
     a.job.done = wait_for_other;
+    a.other.delay_ns = workers == 2 ? PLIM_MS(5) : 0; /* so that it has to be waited for */
     ASSERT_INT(0, bulkhead_submit(&b, &a.job));
     ASSERT(EVENTUALLY(atomic_load(&a.dones) == 1));
     ASSERT_INT(0, atomic_load(&a.answer));
@@ -496,6 +509,47 @@ TEST a_timed_wait_inside_a_job_gives_up(void)
     PASS();
 }
 
+/* Fewer permits than are in use: the job that waits may hold them all, and yet the other runs. */
+static int shrink_and_wait(bulkhead_job *job)
+{
+    actor *a = job->arg;
+    atomic_store(&a->second, bulkhead_resize(a->b, 1, 0));
+    atomic_fetch_add(&a->runs, 1);
+    atomic_store(&a->answer, bulkhead_wait(&a->other, PLIM_FOREVER));
+    return 0;
+}
+
+TEST a_job_may_wait_for_one_that_runs_after_a_shrink(void)
+{
+    bulkhead b;
+    actor a, gate;
+    bulkhead_options o = async_of(2);
+    ASSERT_INT(0, bulkhead_init(&b, &o));
+    actor_init(&a, &b);
+    actor_init(&gate, &b);
+    a.job.run = shrink_and_wait;
+    a.other.run = act;
+    a.other.arg = &gate;
+    ASSERT_INT(0, bulkhead_submit(&b, &a.other));
+    ASSERT(EVENTUALLY(atomic_load(&gate.runs) == 1));
+    ASSERT_INT(0, bulkhead_submit(&b, &a.job));
+    ASSERT(EVENTUALLY(atomic_load(&a.runs) == 1));
+    rest(PLIM_MS(20)); /* for the wait to be a real one, usually */
+    csem_release(&gate.go);
+    ASSERT_INT(0, bulkhead_wait(&a.job, PLIM_FOREVER));
+    ASSERT_INT(0, atomic_load(&a.second));
+    ASSERT_INT(0, atomic_load(&a.answer));
+    ASSERT(ends_well(&b));
+    PASS();
+}
+
+static int act_slowly(bulkhead_job *job)
+{
+    act(job);
+    rest(PLIM_MS(20)); /* long enough for others to fall asleep */
+    return 0;
+}
+
 /* A thread inside invoke is no job; it waits for one without a limit, and may. */
 static int wait_for_job(void *arg)
 {
@@ -513,6 +567,7 @@ TEST a_call_inside_may_wait_for_a_job_that_runs(void)
     o.flags = BULKHEAD_INLINE;
     ASSERT_INT(0, bulkhead_init(&b, &o));
     actor_init(&a, &b);
+    a.job.run = act_slowly;
     ASSERT_INT(0, bulkhead_submit(&b, &a.job));
     ASSERT(EVENTUALLY(atomic_load(&a.runs) == 1));
     ASSERT_INT(0, bulkhead_invoke(&b, wait_for_job, &a, &result));
@@ -588,8 +643,9 @@ SUITE(bulkhead_corners)
     for (int i = 0; i < 4; i++) {
         RUN_TESTp(a_detached_job_is_retried_and_told, (i & 1) != 0, (i & 2) != 0);
     }
-    RUN_TESTp(a_detached_done_may_wait_if_somebody_else_can_run_it, 1, EDEADLK);
-    RUN_TESTp(a_detached_done_may_wait_if_somebody_else_can_run_it, 2, 0);
+    RUN_TESTp(a_detached_done_may_wait_if_somebody_else_can_run_it, 1, 1, EDEADLK);
+    RUN_TESTp(a_detached_done_may_wait_if_somebody_else_can_run_it, 2, 1, 0);
+    RUN_TESTp(a_detached_done_may_wait_if_somebody_else_can_run_it, 2, 2, 0);
     RUN_TESTp(an_invoke_in_a_done_is_told, true, 1, EDEADLK);
     RUN_TESTp(an_invoke_in_a_done_is_told, true, 2, 0);
     RUN_TESTp(an_invoke_in_a_done_is_told, false, 1, EDEADLK);
@@ -598,6 +654,7 @@ SUITE(bulkhead_corners)
     RUN_TEST(a_done_of_who_cancels_is_told);
     RUN_TEST(a_worker_start_that_would_wait_for_itself_is_told);
     RUN_TEST(a_timed_wait_inside_a_job_gives_up);
+    RUN_TEST(a_job_may_wait_for_one_that_runs_after_a_shrink);
     RUN_TEST(a_call_inside_may_wait_for_a_job_that_runs);
     RUN_TESTp(an_executor_on_the_spot_nests_as_deep_as_there_are_permits, 1, 1);
     RUN_TESTp(an_executor_on_the_spot_nests_as_deep_as_there_are_permits, 3, 3);

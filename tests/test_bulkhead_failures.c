@@ -74,10 +74,12 @@ TEST the_first_job_is_refused_without(int memory, int threads, int error)
     async_of(&b, 2, 0);
     atomic_store(&memory_left, memory);
     atomic_store(&threads_left, threads);
+    no_threads_error = error == ENOMEM ? thrd_nomem : thrd_error;
     errno = 77;
     for (int i = 0; i < 2; i++) { /* again: what was vacant is found */
         ASSERT_EQ_FMT(error, bulkhead_submit(&b, &job), "%d");
     }
+    no_threads_error = thrd_error;
     ASSERT_EQ_FMT(77, errno, "%d");
     bulkhead_stats s = bulkhead_snapshot(&b);
     ASSERT(s.accepted == 0 && s.rejected == 2 && s.in_use == 0 && s.queued == 0 && s.workers == 0);
@@ -354,6 +356,7 @@ SUITE(bulkhead_failures)
     RUN_TEST(init_without_memory_for_histograms_is_refused);
     RUN_TESTp(the_first_job_is_refused_without, 0, PLENTY, ENOMEM);
     RUN_TESTp(the_first_job_is_refused_without, PLENTY, 0, EAGAIN);
+    RUN_TESTp(the_first_job_is_refused_without, PLENTY, 0, ENOMEM);
     RUN_TEST(a_worker_more_that_cannot_be_had_costs_nothing_but_speed);
     RUN_TEST(a_resize_that_gets_no_thread_changes_the_limit_anyway);
     RUN_TESTp(a_job_that_needs_a_supervisor_is_refused_without_one,
