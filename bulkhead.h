@@ -3884,7 +3884,7 @@ PLIM_SLOW_ int bulkhead_queue_up_(bulkhead *b, bulkhead_caller_ *self, int64_t t
             self->owed = true; /* somebody was faster: not another time */
             plim_waiter_init_(&self->waiter);
         }
-        bulkhead_grant_(b, &s); /* those behind us, or those we have kept a permit from */
+        bulkhead_grant_(b, &s); /* our place may be somebody's */
         bulkhead_unlock_(b, &s);
         bulkhead_after_(b, &s);
         if (answer != BULKHEAD_NUDGED_) {

@@ -447,6 +447,32 @@ SCENARIO(room_times_out, "a submitter that gives up races the room", async_no_qu
 SCENARIO(room_after_a_caller, "a leave lets a submitter in", async_no_queue, all_given_back,
          BODIES(enter_and_go, insist_1), .spare = 1, .preemptions = 2);
 
+/* The place is taken by a caller that gives up, and nothing else happens before it does. */
+static void async_queue_1_taken(void)
+{
+    async_of(1, 1, 2);
+    explore_check(bulkhead_enter(&world.b) == 0);
+    world.b.last = 0; /* for somebody else: it leaves on another thread */
+}
+
+static void enter_for_a_while_and_go(void)
+{
+    enter_for_a_while();
+    leave_the_scene();
+}
+
+static void submit_then_leave(void)
+{
+    explore_check(submit(1, PLIM_FOREVER) == 0);
+    explore_check(bulkhead_leave(&world.b) == 0);
+    explore_check(see_it_end(1) == BULKHEAD_SUCCEEDED);
+    leave_the_scene();
+}
+
+SCENARIO(room_of_a_caller, "a caller that gives up makes room for a submitter", async_queue_1_taken,
+         all_given_back, BODIES(enter_for_a_while_and_go, submit_then_leave), .spare = 1,
+         .preemptions = 2);
+
 static void wait_too(void)
 {
     if (world.submitted[0] == 1) {
@@ -838,6 +864,7 @@ const explore_scenario *const explore_scenarios[] = {&two_on_one,
                                                      &room,
                                                      &room_times_out,
                                                      &room_after_a_caller,
+                                                     &room_of_a_caller,
                                                      &two_waiters,
                                                      &cancel_races,
                                                      &detached,
