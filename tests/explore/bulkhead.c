@@ -190,9 +190,12 @@ static int run_it(bulkhead_job *job)
     return 0;
 }
 
+/* If everything is being aborted when an attempt fails, there is no other. */
 static int run_and_fail(bulkhead_job *job)
 {
+    explore_check(world.told == 0);
     run_it(job);
+    world.told = world.b.aborting;
     return EIO;
 }
 
