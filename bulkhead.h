@@ -117,10 +117,11 @@
  *                same thread; two jobs that wait for each other. The answer is the same if a
  *                timeout, a cancel or an expiry would have let it through later. Seen is a thread
  *                that runs a job or its done, or is inside invoke or BULKHEAD_SCOPE (the first four
- *                of these); with a single permit, also one that has entered and not left. (If it
- *                ends instead, and somebody else leaves for it later, a new thread may be mistaken
- *                for it meanwhile.) Not seen are others that have entered, since any thread may
- *                leave for them; nor a wait that comes back through another bulkhead's workers.
+ *                of these); with a single permit and a wait without a limit, also one that has
+ *                entered and not left. (If it ends instead, and somebody else leaves for it later,
+ *                a new thread may be mistaken for it meanwhile.) Not seen are others that have
+ *                entered, since any thread may leave for them; nor a wait that comes back through
+ *                another bulkhead's workers.
  *   Threads      A job may end its thread (thrd_exit, pthread_exit; on POSIX systems, and in C++ if
  *                exceptions are enabled): it counts as FAILED with ECANCELED. A function given to
  *                invoke that runs on the caller's thread must return, and so must done and all
@@ -302,8 +303,9 @@ static inline int bulkhead_options_from_env(bulkhead_options *options, const cha
  * time is over it becomes an ABORT. ABORT: who waits is sent away, callers with ESHUTDOWN, jobs
  * as ABORTED, in order; what runs goes on. Several may close: each waits for the same end. Blocks;
  * a timeout of 0 or less begins it and does not wait.
- * Returns 0 all is over; ETIMEDOUT something still runs (call it again); EINVAL; EDEADLK inside
- * a job or while this thread holds a permit, if it would wait, having changed nothing. */
+ * Returns 0 all is over; ETIMEDOUT something still runs (call it again); EINVAL; EDEADLK, having
+ * changed nothing, if it would wait inside a job or a callback, or for ever while this thread holds
+ * a permit. */
 static inline int bulkhead_close(bulkhead *b, int how, int64_t timeout_ns);
 
 /* Ends the workers, if that has not been done, and frees what is left. Returns 0; EBUSY while
@@ -372,7 +374,7 @@ static inline bool bulkhead_job_cancelled(const bulkhead_job *job);
 static inline int bulkhead_resize(bulkhead *b, int32_t permits, int32_t queue);
 
 /* Waits for an instant at which nothing runs, waits or is delayed. Returns 0, ETIMEDOUT, EDEADLK
- * (inside a job, or while this thread holds a permit). */
+ * (inside a job or a callback, or for ever while this thread holds a permit). */
 static inline int bulkhead_wait_idle(bulkhead *b, int64_t timeout_ns);
 
 /* All figures, of one instant. Takes the lock for as long as it takes to copy them. */
@@ -3686,8 +3688,9 @@ static inline void bulkhead_forget_(bulkhead *b, bool noted)
     }
 }
 
-/* How many permits the calling thread holds, as far as is known, and the job that it runs. */
-PLIM_SLOW_ uint64_t bulkhead_holds_(const bulkhead *b, bulkhead_job **job)
+/* How many permits the calling thread holds, as far as is known, and the job that it runs. Who has
+ * entered and now waits for a limited time is not stuck, and will leave. */
+PLIM_SLOW_ uint64_t bulkhead_holds_(const bulkhead *b, bulkhead_job **job, int64_t timeout_ns)
 {
     uint64_t self = plim_thread_id_(), held = 0;
     *job = NULL;
@@ -3707,16 +3710,18 @@ PLIM_SLOW_ uint64_t bulkhead_holds_(const bulkhead *b, bulkhead_job **job)
             held++;
         }
     }
-    bool only = plim_load_relaxed_(&b->permits) == 1 && plim_load_relaxed_(&b->last) == self;
+    bool only = timeout_ns == PLIM_FOREVER && plim_load_relaxed_(&b->permits) == 1 &&
+                plim_load_relaxed_(&b->last) == self;
     return held == 0 && only ? 1 : held;
 }
 
 /* Would the end of everything have to wait for the calling thread? */
-PLIM_SLOW_ bool bulkhead_inside_(const bulkhead *b)
+PLIM_SLOW_ bool bulkhead_inside_(const bulkhead *b, int64_t timeout_ns)
 {
     bulkhead_job *job;
     uint64_t self = plim_thread_id_();
-    bool inside = bulkhead_holds_(b, &job) != 0 || b->supervisor_id == self;
+    bool holds = bulkhead_holds_(b, &job, timeout_ns) != 0;
+    bool inside = (holds && timeout_ns == PLIM_FOREVER) || job != NULL || b->supervisor_id == self;
     for (bulkhead_worker_ *at = b->workers; at != NULL; at = at->next) {
         inside |= at->id == self;
     }
@@ -3765,10 +3770,11 @@ static inline bool bulkhead_nesting_waits_(const bulkhead_nesting_ *nesting)
 }
 
 /* Nobody could ever give a permit back, if all who hold one wait. Fills in who the thread is. */
-PLIM_SLOW_ bool bulkhead_nests_too_deep_(const bulkhead *b, bulkhead_nesting_ *nesting)
+PLIM_SLOW_ bool bulkhead_nests_too_deep_(const bulkhead *b, bulkhead_nesting_ *nesting,
+                                         int64_t timeout_ns)
 {
     const uint64_t self = plim_thread_id_();
-    uint64_t waiting = nesting->held = bulkhead_holds_(b, &nesting->mine);
+    uint64_t waiting = nesting->held = bulkhead_holds_(b, &nesting->mine, timeout_ns);
     nesting->thread = self;
     if (nesting->held == 0) {
         return false;
@@ -3909,7 +3915,7 @@ PLIM_SLOW_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns, int full)
     error = bulkhead_refusal_(s.word, takes, bulkhead_has_room_(b, s.word), timeout_ns);
     if (error == 0 && takes) {
         s.word -= BULKHEAD_PERMIT_ONE_;
-    } else if (error == 0 && bulkhead_nests_too_deep_(b, &nest)) {
+    } else if (error == 0 && bulkhead_nests_too_deep_(b, &nest, timeout_ns)) {
         error = EDEADLK;
     } else if (error == 0) {
         plim_waiter_init_(&self.waiter);
@@ -4228,7 +4234,7 @@ PLIM_SLOW_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t tim
             : !runs && wait_ns < 0           ? ETIMEDOUT
                                              : 0;
     if (error == 0 && (nesting != NULL || !admits)) {
-        bool deep = bulkhead_nests_too_deep_(b, nest);
+        bool deep = bulkhead_nests_too_deep_(b, nest, nesting != NULL ? wait_ns : timeout_ns);
         error = (!runs && deep) || (nesting != NULL && bulkhead_keeps_others_(b)) ? EDEADLK : 0;
     }
     if (error != 0) {
@@ -4335,7 +4341,7 @@ PLIM_SLOW_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
     }
     bulkhead_section_ s = bulkhead_lock_(b);
     uint64_t phase = plim_load_relaxed_(&job->phase_);
-    bool deep = bulkhead_nests_too_deep_(b, &nest);
+    bool deep = bulkhead_nests_too_deep_(b, &nest, timeout_ns);
     bool never = bulkhead_waits_for_us_(job) || (deep && phase < BULKHEAD_READY_) ||
                  (phase < BULKHEAD_RUNNING_ && bulkhead_keeps_others_(b));
     int error = never ? EDEADLK : 0;
@@ -4629,7 +4635,10 @@ static inline int bulkhead_wait_idle(bulkhead *b, int64_t timeout_ns)
     plim_waiter_ self;
     bulkhead_section_ s = bulkhead_lock_(b);
     bool quiet = bulkhead_is_quiet_(b, &s);
-    int error = quiet ? 0 : bulkhead_inside_(b) ? EDEADLK : timeout_ns <= 0 ? ETIMEDOUT : 0;
+    int error = quiet                             ? 0
+                : bulkhead_inside_(b, timeout_ns) ? EDEADLK
+                : timeout_ns <= 0                 ? ETIMEDOUT
+                                                  : 0;
     if (error == 0 && !quiet) {
         plim_waiter_init_(&self);
         plim_append_(&b->quiet, &self.node);
@@ -4691,7 +4700,7 @@ static inline int bulkhead_close(bulkhead *b, int how, int64_t timeout_ns)
         return EINVAL;
     }
     bulkhead_section_ s = bulkhead_lock_(b);
-    if (timeout_ns > 0 && bulkhead_inside_(b)) {
+    if (timeout_ns > 0 && bulkhead_inside_(b, timeout_ns)) {
         bulkhead_unlock_(b, &s);
         return EDEADLK;
     }

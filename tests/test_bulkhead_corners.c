@@ -576,6 +576,47 @@ TEST a_call_inside_may_wait_for_a_job_that_runs(void)
     PASS();
 }
 
+/* ---- who has entered ---- */
+
+typedef struct visitor {
+    bulkhead *b;
+    int answer;
+    plim_thread thread;
+} visitor;
+
+static plim_thread_result visit(void *arg)
+{
+    visitor *v = arg;
+    v->answer = bulkhead_enter(v->b);
+    return 0;
+}
+
+/* A wait with a limit is no deadlock: it ends, and then the permit can be given back. */
+TEST who_has_entered_may_wait_for_a_while(int type)
+{
+    bulkhead b;
+    bulkhead_options o = {.type = type};
+    ASSERT_INT(0, bulkhead_init(&b, &o));
+    visitor v = {.b = &b, .answer = -1};
+    ASSERT_INT(0, bulkhead_enter(&b));
+    int64_t before = plim_now_();
+    ASSERT_INT(ETIMEDOUT, bulkhead_enter_for(&b, PLIM_MS(20)));
+    ASSERT(plim_now_() - before >= PLIM_MS(20));
+    ASSERT_INT(ETIMEDOUT, bulkhead_wait_idle(&b, PLIM_MS(1)));
+    ASSERT_INT(EDEADLK, bulkhead_enter(&b));
+    ASSERT_INT(EDEADLK, bulkhead_wait_idle(&b, PLIM_FOREVER));
+    start(&v.thread, visit, &v);
+    ASSERT(EVENTUALLY(bulkhead_snapshot(&b).queued == 1));
+    ASSERT_INT(ETIMEDOUT, bulkhead_close(&b, BULKHEAD_ABORT, PLIM_MS(1)));
+    join(v.thread);
+    ASSERT_INT(ESHUTDOWN, v.answer);
+    ASSERT_INT(EBUSY, bulkhead_destroy(&b));
+    ASSERT_INT(0, bulkhead_leave(&b));
+    ASSERT_INT(EPERM, bulkhead_leave(&b));
+    ASSERT(ends_well(&b));
+    PASS();
+}
+
 /* ---- an executor that runs jobs on the spot ---- */
 
 static int on_the_spot(void *ctx, void (*run)(void *), void *arg)
@@ -656,6 +697,8 @@ SUITE(bulkhead_corners)
     RUN_TEST(a_timed_wait_inside_a_job_gives_up);
     RUN_TEST(a_job_may_wait_for_one_that_runs_after_a_shrink);
     RUN_TEST(a_call_inside_may_wait_for_a_job_that_runs);
+    RUN_TESTp(who_has_entered_may_wait_for_a_while, BULKHEAD_SYNC);
+    RUN_TESTp(who_has_entered_may_wait_for_a_while, BULKHEAD_ASYNC);
     RUN_TESTp(an_executor_on_the_spot_nests_as_deep_as_there_are_permits, 1, 1);
     RUN_TESTp(an_executor_on_the_spot_nests_as_deep_as_there_are_permits, 3, 3);
     RUN_TEST(execute_itself_may_not_wait);

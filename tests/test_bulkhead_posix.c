@@ -111,11 +111,11 @@ TEST signals_end_no_wait(void)
     setitimer(ITIMER_REAL, &often, NULL);
     int64_t before = plim_now_();
     ASSERT_EQ_FMT(0, bulkhead_enter(&b), "%d");
-    ASSERT_EQ_FMT(EDEADLK, bulkhead_enter_for(&b, PLIM_MS(20)), "%d");
+    ASSERT_EQ_FMT(ETIMEDOUT, bulkhead_enter_for(&b, PLIM_MS(20)), "%d");
     ASSERT_EQ_FMT(0, bulkhead_leave(&b), "%d");
     ASSERT_EQ_FMT(0, bulkhead_submit(&b, &late), "%d");
     ASSERT_EQ_FMT(0, bulkhead_wait(&late, PLIM_FOREVER), "%d");
-    ASSERT(plim_now_() - before >= PLIM_MS(10));
+    ASSERT(plim_now_() - before >= PLIM_MS(30));
     for (int i = 0; i < 2000; i++) {
         ASSERT_EQ_FMT(0, bulkhead_invoke(&b, count, &runs, NULL), "%d");
     }
