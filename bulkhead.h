@@ -2236,7 +2236,6 @@ typedef struct bulkhead_worker_ {
     uint64_t id; /* of its thread */
     void *resource;
     bulkhead_job *job;                  /* that it runs */
-    bool stuck;                         /* its job's run timeout has passed */
     bool unsettled;                     /* it counts in `settling` */
     bool in_done;                       /* of a detached job, without a permit */
     struct bulkhead_worker_ *next;      /* of all */
@@ -2304,8 +2303,8 @@ struct bulkhead {
     uint32_t searching; /* of these, awake without a job, or being woken */
     uint32_t starting;  /* created, or about to be, and not yet searching */
     uint32_t hiring;    /* calls that are creating one */
-    uint32_t stuck;
-    uint32_t indices; /* given to workers so far */
+    uint32_t stuck;     /* bodies that run on after their run timeout, each with its worker */
+    uint32_t indices;   /* given to workers so far */
     bulkhead_worker_ *workers, *vacant, *gone;
 
     bulkhead_job *timers;                           /* the heap's root: the next */
@@ -3502,8 +3501,7 @@ static inline void bulkhead_worker_init_(bulkhead_worker_ *worker, bulkhead *b)
     worker->id = 0;
     worker->resource = NULL;
     worker->job = NULL;
-    worker->stuck = worker->unsettled = worker->in_done = false;
-    worker->joinable = worker->retired = false;
+    worker->unsettled = worker->in_done = worker->joinable = worker->retired = false;
 }
 
 /* Creates the worker that was planned. If that fails and there is no other, returns why the job
@@ -3577,13 +3575,8 @@ PLIM_SLOW_ void bulkhead_due_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *j
         b->ended[BULKHEAD_TIMED_OUT]++;
         b->jobs--;
         b->stuck++;
-        for (bulkhead_worker_ *at = b->workers; at != NULL; at = at->next) {
-            if (at->job == job) {
-                at->stuck = true;
-                if (bulkhead_may_hire_(b)) {
-                    bulkhead_plan_hire_(b, s);
-                }
-            }
+        if (b->executor.execute == NULL && bulkhead_may_hire_(b)) {
+            bulkhead_plan_hire_(b, s); /* in its place */
         }
         if (job->detached) { /* its memory may go as soon as the lock is let go */
             bulkhead_event event = {BULKHEAD_EVENT_TIMED_OUT, job, job->arg,
