@@ -660,6 +660,7 @@ static inline void plim_thread_yield_(void)
 
 #if defined(__GNUC__) || defined(__clang__)
 #define PLIM_SLOW_ __attribute__((noinline, cold, unused)) static
+#define PLIM_CALLED_ __attribute__((noinline, unused)) static /* large, and not rare */
 #ifdef __OPTIMIZE__
 #define PLIM_FAST_ __attribute__((always_inline)) static inline
 #else
@@ -668,6 +669,7 @@ static inline void plim_thread_yield_(void)
 #define PLIM_LIKELY_(x) __builtin_expect(!!(x), 1)
 #else
 #define PLIM_SLOW_ static
+#define PLIM_CALLED_ static
 #define PLIM_FAST_ static inline
 #define PLIM_LIKELY_(x) (x)
 #endif
@@ -2720,7 +2722,7 @@ static inline bool bulkhead_runs_(const bulkhead *b, const bulkhead_section_ *s,
 static inline void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job);
 
 /* Lets in whoever may. Called in every section that may have changed who does. */
-PLIM_SLOW_ void bulkhead_grant_slow_(bulkhead *b, bulkhead_section_ *s)
+PLIM_CALLED_ void bulkhead_grant_slow_(bulkhead *b, bulkhead_section_ *s)
 {
     int64_t left = bulkhead_available_(s->word);
     for (plim_node_ *next, *at = b->queue.first; at != NULL && left > 0; at = next) {
@@ -3069,7 +3071,7 @@ static inline void bulkhead_ended_run_(bulkhead *b, const bulkhead_end_of_run_ *
 
 /* ---- After a section ------------------------------------------------------------------------ */
 
-PLIM_SLOW_ void bulkhead_execute_(void *arg);
+PLIM_CALLED_ void bulkhead_execute_(void *arg);
 PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, uint64_t mine);
 PLIM_SLOW_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s);
 
@@ -3161,7 +3163,7 @@ PLIM_SLOW_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s)
 /* ---- Jobs on an executor -------------------------------------------------------------------- */
 
 /* The body has returned, or ended its thread. */
-PLIM_SLOW_ void bulkhead_executed_(bulkhead_job *job, bulkhead_frame_ *frame, int result)
+PLIM_CALLED_ void bulkhead_executed_(bulkhead_job *job, bulkhead_frame_ *frame, int result)
 {
     bulkhead *b = job->bulkhead_;
     const bool again = bulkhead_may_retry_(b, job, result);
@@ -3189,7 +3191,7 @@ PLIM_SLOW_ void bulkhead_executor_thread_ended_(void *arg)
 }
 
 /* What an executor is given to run. The job may have been cancelled, or its time be over. */
-PLIM_SLOW_ void bulkhead_execute_(void *arg)
+PLIM_CALLED_ void bulkhead_execute_(void *arg)
 {
     bulkhead_run_ run;
     bulkhead_job *job = (bulkhead_job *)arg;
@@ -3266,7 +3268,7 @@ static inline void bulkhead_look_(bulkhead *b, bool on)
 enum { BULKHEAD_SEARCHERS_ = 16 }; /* one more worker without a job sleeps at once */
 
 /* Finds a job, asleep if need be. The worker counts as searching; NULL: it is to end. */
-PLIM_SLOW_ bulkhead_job *bulkhead_search_(bulkhead_worker_ *self, bool look)
+PLIM_CALLED_ bulkhead_job *bulkhead_search_(bulkhead_worker_ *self, bool look)
 {
     bulkhead *b = self->owner;
     for (;;) {
@@ -3297,7 +3299,7 @@ PLIM_SLOW_ bulkhead_job *bulkhead_search_(bulkhead_worker_ *self, bool look)
 }
 
 /* An attempt has ended with that result: gets the next job, or NULL if the worker is to end. */
-PLIM_SLOW_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *job, int result)
+PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *job, int result)
 {
     bulkhead *b = self->owner;
     const bool again = bulkhead_may_retry_(b, job, result);
@@ -3395,7 +3397,7 @@ PLIM_SLOW_ void bulkhead_thread_ended_(void *arg)
     bulkhead_retire_(self, true);
 }
 
-PLIM_SLOW_ void bulkhead_work_(bulkhead_worker_ *self)
+PLIM_CALLED_ void bulkhead_work_(bulkhead_worker_ *self)
 {
     bulkhead_job *job = bulkhead_search_(self, false);
     while (job != NULL) {
@@ -3857,7 +3859,7 @@ PLIM_SLOW_ void bulkhead_entered_(bulkhead *b, int64_t since)
 }
 
 /* Waits in the queue; the permit is taken by whoever lets it in. */
-PLIM_SLOW_ int bulkhead_queue_up_(bulkhead *b, bulkhead_caller_ *self, int64_t timeout_ns)
+PLIM_CALLED_ int bulkhead_queue_up_(bulkhead *b, bulkhead_caller_ *self, int64_t timeout_ns)
 {
     const int64_t deadline =
         timeout_ns == PLIM_FOREVER ? 0 : plim_deadline_(plim_now_(), timeout_ns);
@@ -3892,7 +3894,7 @@ PLIM_SLOW_ int bulkhead_queue_up_(bulkhead *b, bulkhead_caller_ *self, int64_t t
     }
 }
 
-PLIM_SLOW_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns, int full)
+PLIM_CALLED_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns, int full)
 {
     bulkhead_caller_ self;
     bulkhead_nesting_ nest = bulkhead_no_nesting_();
@@ -3983,7 +3985,7 @@ static inline bool bulkhead_is_held_(const bulkhead *b, uint64_t word)
 }
 
 /* What the fast way could not do, or would not: the limits may change beside it. */
-PLIM_SLOW_ int bulkhead_leave_slow_(bulkhead *b)
+PLIM_CALLED_ int bulkhead_leave_slow_(bulkhead *b)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
     int error = bulkhead_is_held_(b, s.word) ? 0 : EPERM;
@@ -4075,7 +4077,7 @@ static inline void bulkhead_scope_leave_(bulkhead **held)
 
 /* Sleeps until the permit is there that says that something is over, and passes it on to the next
  * who waits for it. */
-PLIM_SLOW_ int bulkhead_await_(plim_counter *c, int64_t timeout_ns)
+PLIM_CALLED_ int bulkhead_await_(plim_counter *c, int64_t timeout_ns)
 {
     int error = plim_acquire_(c, PLIM_WAITERS_MAX, timeout_ns);
     if (error == 0) {
@@ -4109,8 +4111,8 @@ static inline bool bulkhead_needs_watch_(const bulkhead *b, const bulkhead_job *
 }
 
 /* Waits for a place in the queue; whoever frees one accepts the job. */
-PLIM_SLOW_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
-                                    int64_t timeout_ns, bulkhead_nesting_ *nesting)
+PLIM_CALLED_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                      int64_t timeout_ns, bulkhead_nesting_ *nesting)
 {
     bulkhead_submitter_ self;
     plim_waiter_init_(&self.waiter);
@@ -4200,8 +4202,8 @@ static inline int bulkhead_prepare_(bulkhead *b, bulkhead_job *job)
 
 /* Submits. A caller that will wait for the job, at most wait_ns, gives `nesting`, which has to be
  * undone by it if this succeeds. */
-PLIM_SLOW_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns,
-                                     bulkhead_nesting_ *nesting, int64_t wait_ns)
+PLIM_CALLED_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns,
+                                       bulkhead_nesting_ *nesting, int64_t wait_ns)
 {
     bulkhead_nesting_ here = bulkhead_no_nesting_();
     bulkhead_nesting_ *nest = nesting != NULL ? nesting : &here;
@@ -4325,7 +4327,7 @@ static inline bool bulkhead_waits_for_us_(const bulkhead_job *job)
     return false;
 }
 
-PLIM_SLOW_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
+PLIM_CALLED_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
 {
     bulkhead *b = job->bulkhead_;
     bulkhead_nesting_ nest = bulkhead_no_nesting_();
@@ -4452,13 +4454,13 @@ PLIM_SLOW_ bool bulkhead_call_off_(bulkhead *b, bulkhead_job *job)
     return off;
 }
 
-PLIM_SLOW_ int bulkhead_run_call_(bulkhead_job *job)
+PLIM_CALLED_ int bulkhead_run_call_(bulkhead_job *job)
 {
     bulkhead_call_ *call = (bulkhead_call_ *)job->arg;
     return call->fn(call->arg);
 }
 
-PLIM_SLOW_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *arg, int *result)
+PLIM_CALLED_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *arg, int *result)
 {
     bulkhead_call_ call;
     bulkhead_nesting_ nest = bulkhead_no_nesting_();

@@ -33,6 +33,7 @@
 
 #if defined(__GNUC__) || defined(__clang__)
 #define PLIM_SLOW_ __attribute__((noinline, cold, unused)) static
+#define PLIM_CALLED_ __attribute__((noinline, unused)) static /* large, and not rare */
 #ifdef __OPTIMIZE__
 #define PLIM_FAST_ __attribute__((always_inline)) static inline
 #else
@@ -41,6 +42,7 @@
 #define PLIM_LIKELY_(x) __builtin_expect(!!(x), 1)
 #else
 #define PLIM_SLOW_ static
+#define PLIM_CALLED_ static
 #define PLIM_FAST_ static inline
 #define PLIM_LIKELY_(x) (x)
 #endif
