@@ -126,8 +126,8 @@
  *                exceptions are enabled): it counts as FAILED with ECANCELED. A function given to
  *                invoke that runs on the caller's thread must return, and so must done and all
  *                functions of the options; and soon, for it may be the supervisor who calls them,
- *                and deadlines wait meanwhile. Jobs on own workers run with
- *                signals blocked, except those of faults: unblock them before you fork and exec.
+ *                and deadlines wait meanwhile. Jobs on own workers run with signals blocked, except
+ *                those of faults: unblock them before you fork and exec.
  *   Executors    What the executor has accepted counts as running, even if it has not begun: cancel
  *                gives EBUSY, and a cancel, an expiry or an abort takes effect when the executor
  *                gets to it, without calling run. One that runs jobs on the spot, in execute, is
@@ -2220,6 +2220,7 @@ struct bulkhead_job {
 typedef struct bulkhead_caller_ {
     plim_waiter_ waiter;
     bulkhead_entry_ entry;
+    bool gone;     /* it gives up, and was taken out of the queue already */
     bool nudged;   /* BULKHEAD_UNFAIR: was woken, and has not looked yet */
     bool owed;     /* and found nothing: the next time it gets the permit itself */
     int64_t since; /* (BULKHEAD_TIMINGS) */
@@ -2735,7 +2736,9 @@ PLIM_CALLED_ void bulkhead_grant_slow_(bulkhead *b, bulkhead_section_ *s)
             bulkhead_make_ready_(b, s, BULKHEAD_JOB_OF_(entry));
         } else if (!caller->nudged) { /* else it is awake, and a permit stays free for it */
             if (!plim_decide_(&caller->waiter, PLIM_ENDED_)) {
-                continue; /* it is leaving by itself */
+                bulkhead_dequeue_(b, s, entry); /* it is leaving by itself: it has left */
+                caller->gone = true;
+                continue;
             }
             if ((b->flags & BULKHEAD_UNFAIR) != 0 && !caller->owed) {
                 caller->nudged = true;
@@ -3836,8 +3839,8 @@ static inline int bulkhead_refusal_(uint64_t word, bool takes, bool room, int64_
                                           : EAGAIN;
 }
 
-/* May a caller take a permit at once? If one is free, all who wait have been asked, and are
- * leaving; or BULKHEAD_UNFAIR says that nobody is asked. */
+/* May a caller take a permit at once? If one is free, nobody waits; or BULKHEAD_UNFAIR says that it
+ * does not matter. */
 static inline bool bulkhead_takes_(uint64_t word)
 {
     return bulkhead_available_(word) > 0;
@@ -3879,11 +3882,11 @@ PLIM_CALLED_ int bulkhead_queue_up_(bulkhead *b, bulkhead_caller_ *self, int64_t
                 s.word -= BULKHEAD_PERMIT_ONE_;
             }
         }
-        if (answer != BULKHEAD_NUDGED_) {
-            bulkhead_dequeue_(b, &s, &self->entry);
-        } else {
+        if (answer == BULKHEAD_NUDGED_) {
             self->owed = true; /* somebody was faster: not another time */
             plim_waiter_init_(&self->waiter);
+        } else if (!self->gone) {
+            bulkhead_dequeue_(b, &s, &self->entry);
         }
         bulkhead_grant_(b, &s); /* our place may be somebody's */
         bulkhead_unlock_(b, &s);
@@ -3915,7 +3918,7 @@ PLIM_CALLED_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns, int full)
     } else if (error == 0) {
         plim_waiter_init_(&self.waiter);
         self.entry.caller = &self;
-        self.nudged = self.owed = false;
+        self.gone = self.nudged = self.owed = false;
         self.since = since;
         bulkhead_enqueue_(b, &s, &self.entry);
         bulkhead_nest_(b, &nest, NULL, &self.waiter, timeout_ns);
