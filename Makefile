@@ -198,7 +198,9 @@ compile-matrix: ## the headers with every compiler, language and target at hand
 
 # ---- heavier checks
 
-SANITIZED = $(UNIT_TESTS) $(STRESS_TESTS)
+# Not the builds with POSIX threads: under the sanitizers all have them.
+SANITIZED_UNITS = $(filter-out %_pthreads,$(UNIT_TESTS))
+SANITIZED = $(SANITIZED_UNITS) $(STRESS_TESTS)
 NO_ASLR  := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 COMMA := ,
@@ -216,13 +218,13 @@ $(eval $(call SANITIZE,asan,-fsanitize=address$(COMMA)undefined -fno-sanitize-re
 .PHONY: tsan
 tsan: $(SANITIZED:%=$(BUILD)/tsan/%) $(BUILD)/tsan/racy ## the tests under ThreadSanitizer
 	@{ echo "tsan finds a race: $(NO_ASLR) $(BUILD)/tsan/racy 2>&1 | grep 'data race'"; \
-	   for t in $(UNIT_TESTS); do echo "tsan $$t: $(NO_ASLR) $(BUILD)/tsan/$$t"; done; \
+	   for t in $(SANITIZED_UNITS); do echo "tsan $$t: $(NO_ASLR) $(BUILD)/tsan/$$t"; done; \
 	   for t in $(STRESS_TESTS); do echo "tsan $$t: $(NO_ASLR) $(BUILD)/tsan/$$t 5"; done; \
 	 } | TSAN_OPTIONS=halt_on_error=1 BUILD='$(BUILD)' tests/run.sh
 
 .PHONY: asan
 asan: $(SANITIZED:%=$(BUILD)/asan/%) ## the tests under AddressSanitizer, UBSan and LeakSanitizer
-	@{ for t in $(UNIT_TESTS); do echo "asan $$t: $(BUILD)/asan/$$t"; done; \
+	@{ for t in $(SANITIZED_UNITS); do echo "asan $$t: $(BUILD)/asan/$$t"; done; \
 	   for t in $(STRESS_TESTS); do echo "asan $$t: $(BUILD)/asan/$$t 3"; done; \
 	 } | ASAN_OPTIONS=detect_leaks=1 BUILD='$(BUILD)' tests/run.sh
 

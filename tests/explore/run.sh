@@ -30,7 +30,6 @@ make_explorer() {
             -o "$2/explore_tight"
 }
 
-passed=0 failed=0
 check() {
     if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
 }
@@ -51,32 +50,27 @@ found() {
     return 1
 }
 
-# seed_faults NAME
-seed_faults() {
-    list=$here/mutants_$1.txt
-    faults=$(grep -c '^# ' "$list")
-    n=0
-    while [ $n -lt "$faults" ]; do
-        n=$((n + 1))
-        fault=$(grep '^# ' "$list" | sed -n "${n}s/^# //p")
-        mutant=explore/$1/mutant$n
-        mkdir -p "$build/$mutant"
-        if ! awk -v list="$list" -v number=$n -f tools/mutate.awk "$1.h" \
-            >"$build/$mutant.h" || ! make_explorer "$1" "$build/$mutant" "$root/$1/mutant$n.h" -w; then
-            echo "  NOT BUILT  $fault"
-            failed=$((failed + 1))
-        elif found "$build/$mutant"; then
-            echo "  found      $fault ($why)"
-            passed=$((passed + 1))
-        else
-            echo "  SURVIVED   $fault"
-            failed=$((failed + 1))
-        fi
-    done
+# try_fault NAME N: seeds one fault and looks for it.
+try_fault() {
+    fault=$(grep '^# ' "$list" | sed -n "${2}s/^# //p")
+    mutant=explore/$1/mutant$2
+    mkdir -p "$build/$mutant"
+    if ! awk -v list="$list" -v number="$2" -f tools/mutate.awk "$1.h" >"$build/$mutant.h" ||
+        ! make_explorer "$1" "$build/$mutant" "$root/$1/mutant$2.h" -w; then
+        echo "  NOT BUILT  $fault"
+        return 1
+    elif found "$build/$mutant"; then
+        echo "  found      $fault ($why)"
+    else
+        echo "  SURVIVED   $fault"
+        return 1
+    fi
 }
 
-for name in ${*:-semaphore weighted_sem bulkhead}; do
-    at=$build/explore/$name
+# explore_module NAME: as it ships, then, unless quick, with each fault.
+explore_module() {
+    name=$1 at=$build/explore/$1 passed=0 failed=0
+    mkdir -p "$at"
     check make_explorer "$name" "$at" "$(pwd)/$name.h" ""
     for explorer in "$at"/explore*; do
         case $explorer in
@@ -91,9 +85,30 @@ for name in ${*:-semaphore weighted_sem bulkhead}; do
         check "$explorer" $bound
     done
     if [ -z "$quick" ]; then
+        list=$here/mutants_$name.txt
+        faults=$(grep -c '^# ' "$list")
         echo "seeded faults of $name.h, each of which must be found:"
-        seed_faults "$name"
+        n=0
+        while [ "$n" -lt "$faults" ]; do
+            n=$((n + 1))
+            check try_fault "$name" $n
+        done
     fi
+    echo "$passed passed, $failed failed" >"$at/verdict"
+}
+
+# The modules side by side: there is nothing to measure here, and no clock but a virtual one.
+modules=${*:-semaphore weighted_sem bulkhead}
+for module in $modules; do
+    rm -f "$build/explore/$module/verdict"
+    explore_module "$module" >"$build/explore/$module.log" 2>&1 &
+done
+wait
+passed=0 failed=0
+for module in $modules; do
+    cat "$build/explore/$module.log"
+    read -r ok word bad rest <"$build/explore/$module/verdict" || { ok=0 bad=1; }
+    passed=$((passed + ok)) failed=$((failed + bad))
 done
 echo "$passed passed, $failed failed"
 exit $((failed != 0))
