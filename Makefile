@@ -236,7 +236,7 @@ valgrind: $(PROGRAMS:%=$(BUILD)/tests/%) ## the unit tests under valgrind's memc
 	   for t in $(UNDER_VALGRIND); do \
 	     echo "valgrind $$t: valgrind -q --error-exitcode=9 --leak-check=full --fair-sched=yes \
 	       $(BUILD)/tests/$$t"; \
-	   done | BUILD='$(BUILD)' tests/run.sh; \
+	   done | TEST_SCALE=10 BUILD='$(BUILD)' tests/run.sh; \
 	 else echo "skipped: valgrind is not installed"; fi
 
 .PHONY: cross

@@ -37,6 +37,10 @@ target() {
     done
 }
 
+# Emulated CPUs are slow: fewer rounds of the loops that look for rare races.
+TEST_SCALE=10
+export TEST_SCALE
+
 unix="test_core test_semaphore test_failures test_weighted_sem test_weighted_failures test_bulkhead \
     test_bulkhead_failures"
 target i386 "gcc -m32 -idirafter /usr/include/x86_64-linux-gnu" "" "" $unix
