@@ -295,7 +295,7 @@ SCENARIO(exact_queue, "one runs, one waits, one is refused", sync_1_queue_1, at_
          BODIES(enter, enter, enter), .preemptions = 3);
 
 SCENARIO(unfair, "unfair callers, and one that gives up", unfair_1, all_given_back,
-         BODIES(enter, enter, enter_for_a_while), .preemptions = 3);
+         BODIES(enter, enter, enter_for_a_while), .preemptions = 2);
 
 static void sync_1_taken(void)
 {
@@ -408,7 +408,7 @@ static void enter_and_go(void)
 }
 
 SCENARIO(job_and_caller, "a job and a caller share the permit", async_1, all_given_back,
-         BODIES(job_0, enter_and_go), .spare = 1, .preemptions = 3);
+         BODIES(job_0, enter_and_go), .spare = 1, .preemptions = 2);
 
 static void async_no_queue(void)
 {
@@ -485,7 +485,7 @@ static void wait_too(void)
 }
 
 SCENARIO(two_waiters, "two wait for the same job", async_1, all_given_back, BODIES(job_0, wait_too),
-         .spare = 1, .preemptions = 3);
+         .spare = 1, .preemptions = 2);
 
 static void submit_and_see(void)
 {
@@ -512,7 +512,7 @@ static void cancel_it(void)
 }
 
 SCENARIO(cancel_races, "a cancel races the start", async_1, all_given_back,
-         BODIES(submit_and_see, cancel_it), .spare = 1, .preemptions = 3);
+         BODIES(submit_and_see, cancel_it), .spare = 1, .preemptions = 2);
 
 /* Detached: done is the last touch. */
 static void done_is_the_end(bulkhead_job *job)
@@ -576,7 +576,7 @@ static void abort_it(void)
 }
 
 SCENARIO(close_races_submit, "close races submit: every job that was accepted ends", async_1,
-         all_given_back, BODIES(submit_0_or_not, abort_it), .spare = 1, .preemptions = 3);
+         all_given_back, BODIES(submit_0_or_not, abort_it), .spare = 1, .preemptions = 2);
 
 /* The permit is given back only when the job has ended: so nothing but close can end it. */
 static void async_1_taken(void)
@@ -606,7 +606,7 @@ static void drain_it(void)
 }
 
 SCENARIO(drain_races_submit, "a drain runs what was accepted", async_1, all_given_back,
-         BODIES(submit_0_or_not, drain_it), .spare = 1, .preemptions = 3);
+         BODIES(submit_0_or_not, drain_it), .spare = 1, .preemptions = 2);
 
 static void drain_for_a_while(void)
 {
@@ -724,7 +724,7 @@ SCENARIO(retry_and_caller, "a retried job frees its permit, and comes back", ret
          all_given_back, BODIES(fail_twice, enter_and_go), .spare = 1, .preemptions = 2);
 
 SCENARIO(retry_races_close, "a retry races close", retry_at_once, all_given_back,
-         BODIES(fail_twice, abort_it), .spare = 1, .preemptions = 3);
+         BODIES(fail_twice, abort_it), .spare = 1, .preemptions = 2);
 
 SCENARIO(delayed_retry_races_close, "a retry after a delay races close", retry_later,
          all_given_back, BODIES(fail_twice, abort_it), .spare = 2, .preemptions = 1);
