@@ -101,7 +101,8 @@
  *                at once: a leave, the end of a job, a cancel, a timeout, a resize.
  *   Cost         A permit that is free is one atomic read-modify-write, and so is giving it back,
  *                while no job is in flight and nobody waits; a refusal is one. Everything else is a
- *                short lock. No call allocates, except when a worker is started.
+ *                short lock. No call allocates, except init with BULKHEAD_TIMINGS, a submit that
+ *                starts a worker, and whoever uses bulkhead_executor.
  *   Visibility   What was done before submit is seen by run; what run did, by whoever returns from
  *                wait, and by done. What was done before leave is seen by who enters next.
  *   Lifetime     A job's memory is yours again when wait has returned 0 (after TIMED_OUT: reclaim);
@@ -2607,6 +2608,17 @@ PLIM_FAST_ void bulkhead_unlock_(bulkhead *b, bulkhead_section_ *s)
     plim_gate_unlock_(&b->gate, s->word, watched, &s->woken);
 }
 
+PLIM_SLOW_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s);
+
+/* Does what the section has left to do. The bulkhead is there as long as that is not done: close
+ * waits for those who hire, and for frames. */
+static inline void bulkhead_after_(bulkhead *b, bulkhead_section_ *s)
+{
+    if (!PLIM_LIKELY_(s->hires == 0 && s->granted.first == NULL && s->ended == NULL)) {
+        bulkhead_after_slow_(b, s);
+    }
+}
+
 /* Sets the timer of a job, and wakes the supervisor if it would sleep for too long. */
 PLIM_SLOW_ void bulkhead_arm_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int64_t at)
 {
@@ -3046,8 +3058,11 @@ PLIM_FAST_ bulkhead_end_of_run_ bulkhead_end_run_(bulkhead *b, bulkhead_section_
     if (end.calls && (!end.detached || end.what == BULKHEAD_AGAIN_)) {
         if (end.what == BULKHEAD_OVER_) {
             plim_store_relaxed_(&job->phase_, BULKHEAD_FINISHING_);
+        } else {
+            bulkhead_grant_(b, s); /* another permit may be free for it */
         }
         bulkhead_unlock_(b, s);
+        bulkhead_after_(b, s);
         bulkhead_call_out_(b, &end);
         *s = bulkhead_lock_(b);
         if (end.what == BULKHEAD_OVER_) {
@@ -3076,15 +3091,6 @@ static inline void bulkhead_ended_run_(bulkhead *b, const bulkhead_end_of_run_ *
 
 PLIM_CALLED_ void bulkhead_execute_(void *arg);
 PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, uint64_t mine);
-PLIM_SLOW_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s);
-
-/* Does what the section has left to do. */
-static inline void bulkhead_after_(bulkhead *b, bulkhead_section_ *s)
-{
-    if (!PLIM_LIKELY_(s->hires == 0 && s->granted.first == NULL && s->ended == NULL)) {
-        bulkhead_after_slow_(b, s);
-    }
-}
 
 /* Ends a section in which a frame was left; it may be the last that somebody waits for. */
 PLIM_SLOW_ void bulkhead_unbusy_(bulkhead *b, bulkhead_frame_ *frame)

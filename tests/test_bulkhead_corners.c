@@ -330,6 +330,35 @@ TEST a_detached_job_is_retried_and_told(bool events, bool with_done)
     PASS();
 }
 
+/* Another permit is free: nobody has to wait for the end of a callback. */
+static void await_second_run(void *user, const bulkhead_event *event)
+{
+    actor *a = user;
+    if (event->type == BULKHEAD_EVENT_RETRIED) {
+        atomic_store(&a->answer, EVENTUALLY(atomic_load(&a->runs) == 2));
+    }
+}
+
+TEST a_retry_begins_while_its_event_is_told(void)
+{
+    bulkhead b;
+    actor a;
+    bulkhead_options o = async_of(2);
+    o.attempts = 2;
+    o.on_event = await_second_run;
+    o.user = &a;
+    actor_init(&a, &b);
+    ASSERT_INT(0, bulkhead_init(&b, &o));
+    csem_release_n(&a.go, 2);
+    a.job.run = act_and_fail;
+    ASSERT_INT(0, bulkhead_submit(&b, &a.job));
+    ASSERT_INT(0, bulkhead_wait(&a.job, PLIM_FOREVER));
+    ASSERT_INT(0, bulkhead_wait_idle(&b, PLIM_FOREVER));
+    ASSERT_INT(true, atomic_load(&a.answer));
+    ASSERT(ends_well(&b));
+    PASS();
+}
+
 /* ---- calls from inside callbacks ---- */
 
 static void wait_for_other(bulkhead_job *job)
@@ -684,6 +713,7 @@ SUITE(bulkhead_corners)
     for (int i = 0; i < 4; i++) {
         RUN_TESTp(a_detached_job_is_retried_and_told, (i & 1) != 0, (i & 2) != 0);
     }
+    RUN_TEST(a_retry_begins_while_its_event_is_told);
     RUN_TESTp(a_detached_done_may_wait_if_somebody_else_can_run_it, 1, 1, EDEADLK);
     RUN_TESTp(a_detached_done_may_wait_if_somebody_else_can_run_it, 2, 1, 0);
     RUN_TESTp(a_detached_done_may_wait_if_somebody_else_can_run_it, 2, 2, 0);
