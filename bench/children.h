@@ -171,7 +171,7 @@ static inline void give_up_with_children(int signal_number)
             kill(children[i].pid, SIGKILL);
         }
     }
-    give_up(signal_number);
+    begin_again_without(signal_number);
 }
 
 /* From main, before the machine is described. */

@@ -37,7 +37,7 @@
 
 /* ---- The program ---------------------------------------------------------------------------- */
 
-enum { SCENARIOS_MAX = 8 };
+enum { SCENARIOS_MAX = 8, LEFT_OUT_MAX = 4, ARGUMENTS_MAX = 32 };
 
 typedef enum process { OWN_PROCESS, CHILD_PROCESS, DEAD_CHILD } process;
 
@@ -238,13 +238,45 @@ static double ns_per_tick = 1;
 static uint64_t work_rounds;
 
 /* A contestant that loses a wake-up would hang the run; say which one it was. Prepared, because a
- * signal handler may not print. */
+ * signal handler may not print. A peer's hang is the peer's: the run begins again without it. */
 static char hang_message[192];
+static const contestant *measured;
+static char **own_arguments;
+static const char *left_out[LEFT_OUT_MAX + 1];
 
 static inline void give_up(int signal_number)
 {
     (void)signal_number;
     _exit(write(2, hang_message, strlen(hang_message)) > 0 ? 3 : 4);
+}
+
+static inline void begin_again_without(int signal_number)
+{
+    char *arguments[ARGUMENTS_MAX + 3], label[64];
+    int count = 0;
+    if (measured == NULL || measured->kind != BENCH_PEER || left_out[LEFT_OUT_MAX - 1] != NULL ||
+        strlen(measured->label) >= sizeof label) {
+        give_up(signal_number);
+    }
+    while (own_arguments[count] != NULL && count < ARGUMENTS_MAX) {
+        arguments[count] = own_arguments[count];
+        count++;
+    }
+    arguments[count] = (char[]){"--without"};
+    arguments[count + 1] = strcpy(label, measured->label);
+    arguments[count + 2] = NULL;
+
+    sigset_t alarms;
+    sigemptyset(&alarms);
+    sigaddset(&alarms, SIGALRM);
+    sigprocmask(SIG_UNBLOCK, &alarms, NULL); /* blocked in here, and the mask survives the exec */
+    for (int fd = 3; fd < 256; fd++) {
+        close(fd);
+    }
+    if (write(2, hang_message, strlen(hang_message)) > 0) {
+        execv("/proc/self/exe", arguments);
+    }
+    give_up(signal_number);
 }
 
 static inline _Noreturn void fail_for_want_of_a_thread(void)
@@ -445,6 +477,11 @@ static inline bool measure_quietly(measure_function *measure, const table *t, ro
 
 static inline bool is_there(const contestant *who)
 {
+    for (int i = 0; left_out[i] != NULL; i++) {
+        if (strcmp(left_out[i], who->label) == 0) {
+            return false;
+        }
+    }
     return this_program->process_of == NULL || this_program->process_of(who) != DEAD_CHILD;
 }
 
@@ -483,6 +520,7 @@ static inline const table *run_table(const scenario *of, int scenario_bit, const
             snprintf(hang_message, sizeof hang_message,
                      "\n%s: hangs, a wake-up was lost in: %s %s %s\n", this_program->name, of->name,
                      config, r->who->label);
+            measured = r->who;
             disturbed += !measure_quietly(measure, t, r, rep);
         }
     }
@@ -611,6 +649,9 @@ static inline void print_skipped(void)
     for (int i = 0; skipped[i] != NULL; i++) {
         printf("skipped    %s\n", skipped[i]);
     }
+    for (int i = 0; left_out[i] != NULL; i++) {
+        printf("left out   %s\n", left_out[i]);
+    }
 }
 
 /* ---- JSON: a line for each result, so that line-oriented tools can read it ------------------ */
@@ -715,7 +756,8 @@ static inline bool write_json(FILE *out)
 static inline _Noreturn void fail_with_usage(void)
 {
     fprintf(stderr,
-            "usage: %s [--quick] [--scenario NAME] [--reps N] [--ms N] [--json FILE]\nscenarios:",
+            "usage: %s [--quick] [--scenario NAME] [--reps N] [--ms N] [--json FILE] "
+            "[--without CONTESTANT]\nscenarios:",
             this_program->name);
     for (int i = 0; i < SCENARIOS_MAX && this_program->scenarios[i].name != NULL; i++) {
         fprintf(stderr, " %s", this_program->scenarios[i].name);
@@ -754,7 +796,9 @@ static inline FILE *begin_report(const program *p, int argc, char **argv)
 {
     static char default_json[64];
     bool quick = false;
+    int without = 0;
     this_program = p;
+    own_arguments = argv;
     snprintf(default_json, sizeof default_json, "build/%s.json", p->name);
     options.json = default_json;
     for (int i = 1; i < argc; i++) {
@@ -770,6 +814,8 @@ static inline FILE *begin_report(const program *p, int argc, char **argv)
             options.ms = parse_count(value, 60000);
         } else if (strcmp(argv[i], "--json") == 0 && *value != '\0') {
             options.json = value;
+        } else if (strcmp(argv[i], "--without") == 0 && *value != '\0' && without < LEFT_OUT_MAX) {
+            left_out[without++] = value;
         } else {
             fail_with_usage();
         }
@@ -782,7 +828,7 @@ static inline FILE *begin_report(const program *p, int argc, char **argv)
     if (json == NULL) {
         fail_with_json();
     }
-    signal(SIGALRM, give_up);
+    signal(SIGALRM, begin_again_without);
     return json;
 }
 
