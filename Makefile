@@ -235,6 +235,7 @@ valgrind: $(PROGRAMS:%=$(BUILD)/tests/%) ## the unit tests under valgrind's memc
 	@if command -v valgrind >/dev/null; then \
 	   for t in $(UNDER_VALGRIND); do \
 	     echo "valgrind $$t: valgrind -q --error-exitcode=9 --leak-check=full --fair-sched=yes \
+	       --suppressions=tests/valgrind.supp \
 	       $(BUILD)/tests/$$t"; \
 	   done | TEST_SCALE=10 BUILD='$(BUILD)' tests/run.sh; \
 	 else echo "skipped: valgrind is not installed"; fi

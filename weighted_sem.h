@@ -1957,6 +1957,12 @@ static inline void plim_worker_uncancel_(void)
  * most machines, and harmless on the others), and 32 and 33, which belong to the C library. */
 #define PLIM_FAULTS_ 0xc00004f8u
 
+#if defined(__mips__)
+enum { PLIM_SIGSET_SIZE_ = 16 };
+#else
+enum { PLIM_SIGSET_SIZE_ = 8 };
+#endif
+
 /* The mask is inherited, so it is set around the creation: no signal can slip in between. By the
  * system call, because a strict -std=c11 file sees no sigset_t. */
 static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
@@ -1969,21 +1975,18 @@ static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(
     }
     blocked[0] &= ~(unsigned long)PLIM_FAULTS_;
     blocked[32 / (8 * sizeof(long))] &= ~(1ul << (32 % (8 * sizeof(long))));
-#if defined(__mips__)
-    const size_t size = 16;
-#else
-    const size_t size = 8;
-#endif
-    syscall(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, blocked, saved, size);
+    syscall(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, blocked, saved, PLIM_SIGSET_SIZE_);
     int error = plim_thread_create_(t, run, arg);
-    syscall(SYS_rt_sigprocmask, 2, saved, NULL, size);
+    syscall(SYS_rt_sigprocmask, 2, saved, NULL, PLIM_SIGSET_SIZE_);
     errno = kept;
     return error;
 }
 
 static inline void plim_worker_begins_(const char *name)
 {
+    unsigned long faults[16] = {PLIM_FAULTS_}; /* musl's thrd_create leaves everything blocked */
     plim_worker_uncancel_();
+    syscall(SYS_rt_sigprocmask, 1 /* SIG_UNBLOCK */, faults, NULL, PLIM_SIGSET_SIZE_);
     syscall(SYS_prctl, 15 /* PR_SET_NAME: takes the first 15 characters */, name, 0, 0, 0);
 }
 

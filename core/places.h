@@ -1,0 +1,154 @@
+#ifndef PLIM_PLACES_H_
+#define PLIM_PLACES_H_
+
+/*
+ * Who waits for whom.
+ *
+ * A place is something that one thread at a time runs, such as an event loop: others wait for it,
+ * and while the thread itself waits for another place, so does everything here. A thread that is
+ * about to wait says so in each place that it runs, and then follows the chain: the place that it
+ * wants to wait for, what that one's thread waits for, and so on. If it comes back to itself, the
+ * wait would never end.
+ *
+ * Why no circle goes unnoticed. Each edge is published under the lock of its place before the walk
+ * begins. So of those whose edges make up a circle, the one that published last finds all of them.
+ *
+ * Why none is imagined, and nothing is followed into freed memory. The walk keeps the lock of every
+ * place on the path until its end, so all edges that it saw hold at the same time; and an edge,
+ * which is taken back under the lock too, keeps what it leads to alive. All locks but the first are
+ * tried, not waited for, and all are let go if one cannot be had: so walks do not wait for each
+ * other either.
+ *
+ * Where a thread is, is a variable of its own, and static: one for each source file. The object
+ * remembers by whose file it was initialised and asks that one.
+ */
+typedef struct plim_place_ {
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) lock;   /* 1: held, for a moment */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) thread; /* that runs it; 0: none. Changes under the lock */
+    struct plim_place_ *outer;                  /* that the same thread ran before; only its own */
+    struct plim_place_ *awaits;                 /* under the lock; NULL: it does not wait */
+    struct plim_place_ **(*here)(void);         /* where a thread is; constant */
+} plim_place_;
+
+#ifdef PLIM_PLATFORM
+#define plim_here_() ((plim_place_ **)explore_here())
+#else
+#ifdef __cplusplus
+#define PLIM_THREAD_LOCAL_ thread_local
+#else
+#define PLIM_THREAD_LOCAL_ _Thread_local
+#endif
+
+static inline plim_place_ **plim_here_(void)
+{
+    static PLIM_THREAD_LOCAL_ plim_place_ *here; /* the innermost place, or NULL */
+    return &here;
+}
+#endif
+
+enum { PLIM_PATH_MAX_ = 64 }; /* a longer chain of waits is not followed to its end */
+
+#ifndef PLIM_LOCK_LOOKS_
+#define PLIM_LOCK_LOOKS_ 64
+#endif
+
+/* A lock that is let go by a plain store. It is held for some ten nanoseconds, so whoever finds it
+ * taken looks again, offers its CPU, and if all that was in vain naps: even if the holder has been
+ * preempted by one with a higher priority, it gets to run. */
+PLIM_SLOW_ void plim_spin_lock_slow_(PLIM_ATOMIC_(uint64_t) * lock)
+{
+    for (int look = 1;; look++) {
+        uint64_t open = plim_load_relaxed_(lock);
+        if (open == 0 && plim_cas_acquire_(lock, &open, 1)) {
+            return;
+        }
+        if (look > PLIM_LOCK_LOOKS_) {
+            plim_nap_(plim_now_() + PLIM_NAP_NS_);
+        } else if (look % 8 == 0) {
+            plim_thread_yield_();
+        } else {
+            plim_pause_();
+        }
+    }
+}
+
+PLIM_FAST_ bool plim_spin_try_lock_(PLIM_ATOMIC_(uint64_t) * lock)
+{
+    uint64_t open = 0;
+    return plim_cas_acquire_(lock, &open, 1);
+}
+
+PLIM_FAST_ void plim_spin_lock_(PLIM_ATOMIC_(uint64_t) * lock)
+{
+    if (!PLIM_LIKELY_(plim_spin_try_lock_(lock))) {
+        plim_spin_lock_slow_(lock);
+    }
+}
+
+PLIM_FAST_ void plim_spin_unlock_(PLIM_ATOMIC_(uint64_t) * lock)
+{
+    plim_store_release_(lock, 0);
+}
+
+/* Sets what all places that this thread runs wait for; NULL ends it. */
+static inline void plim_awaits_(plim_place_ *innermost, plim_place_ *target)
+{
+    for (plim_place_ *at = innermost; at != NULL; at = at->outer) {
+        plim_spin_lock_(&at->lock);
+        at->awaits = target;
+        plim_spin_unlock_(&at->lock);
+    }
+}
+
+/* Whether the chain of waits that begins at target leads to this thread. */
+PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self)
+{
+    plim_place_ *path[PLIM_PATH_MAX_];
+    for (;;) {
+        int length = 0;
+        bool found = false, blocked = false;
+        plim_spin_lock_(&target->lock);
+        path[length++] = target;
+        while (!found && !blocked && length < PLIM_PATH_MAX_) {
+            plim_place_ *last = path[length - 1];
+            found = plim_load_relaxed_(&last->thread) == self;
+            if (found || last->awaits == NULL) {
+                break;
+            }
+            blocked = !plim_spin_try_lock_(&last->awaits->lock);
+            if (!blocked) {
+                path[length] = last->awaits;
+                length++;
+            }
+        }
+        while (length > 0) {
+            plim_spin_unlock_(&path[--length]->lock);
+        }
+        if (!blocked) {
+            return found;
+        }
+        plim_thread_yield_();
+    }
+}
+
+/* Before a wait of a thread that is at `innermost` (NULL: nowhere, and then all is well) for
+ * target. False: it would wait for itself. True: it may wait, and then calls plim_wait_over_. */
+static inline bool plim_may_wait_(plim_place_ *innermost, plim_place_ *target)
+{
+    if (innermost == NULL) {
+        return true;
+    }
+    plim_awaits_(innermost, target);
+    if (plim_leads_here_(target, plim_thread_id_())) {
+        plim_awaits_(innermost, NULL);
+        return false;
+    }
+    return true;
+}
+
+static inline void plim_wait_over_(plim_place_ *innermost)
+{
+    plim_awaits_(innermost, NULL);
+}
+
+#endif /* PLIM_PLACES_H_ */
