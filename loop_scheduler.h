@@ -1,0 +1,4651 @@
+/* loop_scheduler.h - v0.1.0 - an event loop: many threads post, one thread runs - C11, C++11
+ * SPDX-License-Identifier: MIT
+ * Part of Plimsoll, a toolkit of concurrency limiters. This file alone is enough: copy it.
+ *
+ *     #include "loop_scheduler.h"
+ *
+ *     static void said(loop_scheduler_task *task, int status)      // always on the loop's thread,
+ *     {                                                            // so it needs no lock
+ *         struct message *message = task->arg;
+ *         if (status == 0) {                                       // ECANCELED: closed before
+ *             append(&transcript, message);
+ *         }
+ *     }
+ *
+ *     int chat(struct message *messages, size_t count)             // from any number of threads:
+ *     {
+ *         loop_scheduler loop;
+ *         int error = loop_scheduler_init(&loop, NULL);
+ *         error = error != 0 ? error : loop_scheduler_start(&loop);
+ *         for (size_t i = 0; i < count && error == 0; i++) {
+ *             messages[i].task = (loop_scheduler_task){.run = said, .arg = &messages[i]};
+ *             error = loop_scheduler_post(&loop, &messages[i].task);
+ *         }
+ *         if (error == 0) {
+ *             error = loop_scheduler_close(&loop, LOOP_SCHEDULER_DRAIN, PLIM_FOREVER);
+ *         }
+ *         return error != 0 ? error : loop_scheduler_destroy(&loop);
+ *     }
+ *
+ * OVERVIEW
+ *   A single-threaded world inside a multi-threaded program, as in JavaScript, asyncio or Unity:
+ *   what runs on the loop runs one after the other, and needs no lock.
+ *
+ *   To the loop, from any thread:
+ *     loop_scheduler_post, _post_for, _post_list   a task, in memory of yours
+ *     loop_scheduler_cancel                        takes it back
+ *     loop_scheduler_call, _call_for               a function, and waits for what it returns
+ *     loop_scheduler_timer_start, _timer_cancel    later, once or again and again
+ *     loop_scheduler_offload, _work_cancel         work that blocks: elsewhere, and then back here
+ *     loop_scheduler_executor                      the loop, for whoever takes a plim_executor
+ *   Who runs it:
+ *     loop_scheduler_start                         a thread of its own; or the caller's:
+ *     loop_scheduler_run, _run_until, _run_once, _poll
+ *     loop_scheduler_fd, _next_timeout             to live inside somebody else's event loop
+ *     loop_scheduler_stop                          ends run, and what is queued stays
+ *   Its end:
+ *     loop_scheduler_close, loop_scheduler_destroy
+ *   Coroutines, each suspended wherever it waits, all on the one thread:
+ *     loop_scheduler_spawn, LOOP_BEGIN, LOOP_AWAIT, LOOP_SLEEP, LOOP_OFFLOAD, ..., LOOP_END
+ *     loop_scheduler_event_set, _event_reset       what they await; set from anywhere
+ *   Its health:
+ *     loop_scheduler_is_current, loop_scheduler_stall, loop_scheduler_snapshot
+ *
+ *   A turn of the loop runs the timers that are due and the tasks that are queued when it begins,
+ *   64 of each by turns; what they post waits for the next turn. So neither a flood of posts nor
+ *   one of timers, nor a task that posts itself, keeps the others from running.
+ *
+ * ERRORS
+ *   0 or an errno value is returned; errno itself is left alone, and a call that fails changes
+ *   nothing. <errno.h> comes with this header. What a function returned that was called on the loop
+ *   or offloaded is never mixed with these.
+ *     EINVAL     a bad option or argument, such as a task without a function
+ *     EALREADY   post of a task that is queued; cancel of one that runs or has run
+ *     ENOENT     cancel of what was never posted or is not armed; stall when nothing runs
+ *     EAGAIN     the queue is full; poll found nothing to run; the system has no thread
+ *     ETIMEDOUT  not in time
+ *     ESHUTDOWN  closed
+ *     ECANCELED  accepted, but the loop was closed before it ran; a run_until was stopped
+ *     EDEADLK    would wait for itself: see LIMITS
+ *     EBUSY      another thread runs the loop; destroy while anything is left
+ *     ENOMEM     no memory (loop_scheduler_executor only)
+ *
+ * WHAT IT GUARANTEES
+ *   One thread   What runs on the loop never overlaps, and sees all that ran before it.
+ *   Order        Tasks run in the order of their posts, whoever posts: if one post returned before
+ *                another one was called, as far as anybody can tell, it runs first. Posts from the
+ *                loop's own thread are no exception. Timers run in the order of their deadlines,
+ *                equal ones in the order in which they were started.
+ *   Outcome      Every task that was accepted has its run called exactly once for it, on the loop's
+ *                thread, with status 0, or with ECANCELED if it was cancelled or the loop was
+ *                closed. Never inside of post, nor on a thread that does not run the loop.
+ *   Wake-ups     A sleeping loop is woken by the first post and by nobody else: one system call per
+ *                sleep, none while it is awake.
+ *   Timers       Never early, to the nanosecond. A periodic one keeps its phase, however late it
+ *                was called.
+ *   Cost         A post is one atomic read-modify-write, whatever it decides: order, acceptance,
+ *                refusal because closed, wake-up; none if the loop's own thread posts, and one more
+ *                if there is a max_queue. To run a task takes one; to start, cancel or fire a
+ *                timer takes one, and constant time. Nothing allocates, except start, which makes a
+ *                thread, and whoever uses loop_scheduler_executor.
+ *   Visibility   What was done before a post, a start of a timer, an offload or a set of an event
+ *                is seen by what runs because of it; what a call did, by whoever returns from it.
+ *   Lifetime     A task is yours again when its run is entered: run may free it, or post it again.
+ *                The same holds for a timer that is not periodic, a work in `then`, and a coroutine
+ *                in `done`; for a periodic timer when it is called with ECANCELED. A poster touches
+ *                nothing after the step that publishes the task: the task may end the loop and free
+ *                it before post has returned.
+ *
+ * LIMITS
+ *   Deadlocks    EDEADLK is returned where a wait would be for itself: a close or destroy of a loop
+ *                from one of its tasks, a post_for to the own queue when it is full, a run inside
+ *                of run; and a call, post_for or close from a loop's thread to another loop whose
+ *                thread waits, directly or through others, for the first: whoever closes the circle
+ *                gets it, timeout or not. (A call to the own loop runs inline.) Seen are loops that
+ *                were initialised in the same source file, or given as `kin` in the options. Not
+ *                seen are waits that go through something else than loops: a semaphore, a bulkhead,
+ *                a pool.
+ *   A stuck task holds up the loop, and there is no cure: stall tells another thread which it is.
+ *   Ends         A task must return: it must neither throw nor end its thread. (If a task on the
+ *                loop's own thread does end it, the loop is one that nobody runs.)
+ *   Signals      loop_scheduler_post and loop_scheduler_stop are async-signal-safe (but not with
+ *                PLIM_PARK_CND), even if the handler interrupts a post; the rest is not. The loop's
+ *                own thread blocks all signals but those of faults.
+ *   Clock        With a `clock` of your own, sleeps still last as long as the real one says: the
+ *                clock is asked again after each.
+ *   Embedding    loop_scheduler_fd is for POSIX systems.
+ *   Size         A loop takes about 5 KiB, most of it for timers; it must not be moved or copied.
+ *   Processes    Not shared between processes; not usable in the child after fork().
+ *   Languages    C11 or later, C++11 or later; a C file and a C++ file may share an object.
+ *
+ * MACROS TO DEFINE BEFORE THE INCLUDE, if at all
+ *   May differ between files:
+ *     PLIM_SPIN n            how often to look before sleeping (100; 0 never spins)
+ *     PLIM_ASSERT(c, text)   called with c false when misuse is found that no error can report
+ *     PLIM_USE_PTHREADS      POSIX threads even where C11's exist
+ *   Must be the same in all files that share an object; nothing checks it:
+ *     PLIM_MALLOC(size), PLIM_FREE(memory)   instead of malloc and free
+ *     PLIM_PROCESS_SHARED    has no use here; for a semaphore.h beside this header
+ *     PLIM_PARK_CND          wait on C11 mutexes and conditions instead of the system's wait on an
+ *                            address; so it is done anyway on systems other than Linux, Windows
+ *                            and macOS
+ */
+#ifndef PLIM_LOOP_SCHEDULER_H
+#define PLIM_LOOP_SCHEDULER_H
+
+#if !(defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L) && \
+    !(defined(__cplusplus) && __cplusplus >= 201103L)
+#error "loop_scheduler.h needs C11 or C++11"
+#endif
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct loop_scheduler loop_scheduler; /* these are defined below, after the core */
+typedef struct loop_scheduler_task loop_scheduler_task;
+typedef struct loop_scheduler_timer loop_scheduler_timer;
+typedef struct loop_scheduler_work loop_scheduler_work;
+typedef struct loop_scheduler_event loop_scheduler_event;
+typedef struct loop_scheduler_coroutine loop_scheduler_coroutine;
+typedef struct plim_executor plim_executor;
+
+enum { LOOP_SCHEDULER_DRAIN, LOOP_SCHEDULER_NOW }; /* how to close */
+
+/* What a periodic timer does when it is late by a period or more. */
+enum {
+    LOOP_SCHEDULER_SKIP,  /* leaves out what it has missed, counts it, and keeps its phase */
+    LOOP_SCHEDULER_BURST, /* makes up for it: as many calls as periods */
+    LOOP_SCHEDULER_DELAY  /* the next period begins when the call has returned */
+};
+
+/* All zero is a loop with a queue without limit. */
+typedef struct loop_scheduler_options {
+    uint32_t max_queue;           /* tasks that wait to run (0: unlimited). Counted are those that
+                                     were posted: not calls, nor what the loop itself queues */
+    const char *name;             /* of the thread that start makes, on Linux; copied ("loop") */
+    int64_t slow_ns;              /* a task that takes this long is told to on_slow; then, and only
+                                     then, the clock is read for each task (0: off) */
+    int64_t (*clock)(void *user); /* monotonic nanoseconds, for timers and figures (NULL: ours) */
+    /* Called on the loop after a slow task; which is NULL if it was a timer, a call or the like,
+     * and may be freed already: compare it, no more. */
+    void (*on_slow)(void *user, loop_scheduler_task *task, int64_t elapsed_ns);
+    void *user;                /* for the functions above */
+    const loop_scheduler *kin; /* another loop, initialised in another source file, that may come
+                                  to wait for this one: see Deadlocks above (NULL: none) */
+} loop_scheduler_options;
+
+/* A task. Zero it, and set what is not private; *task is yours to place:
+ *
+ *     void (*run)(loop_scheduler_task *task, int status);    status: 0, or ECANCELED
+ *     void *arg;                                             yours
+ *
+ * A timer likewise:
+ *
+ *     void (*run)(loop_scheduler_timer *timer, int status);  status: 0, or ECANCELED
+ *     void *arg;                                             yours
+ *     uint64_t missed;                                       periods left out since it was started
+ *     int policy;                                            what to do when late: see above
+ *
+ * Work to be done elsewhere:
+ *
+ *     int (*work)(void *arg);                                runs on the executor
+ *     void (*then)(loop_scheduler_work *work, int status);   runs on the loop when it is done;
+ *                                                            ECANCELED: see loop_scheduler_offload
+ *                                                            (NULL: nothing is called)
+ *     void *arg;                                             yours
+ *     int result;                                            what work returned
+ *
+ * A coroutine, whose function is called again each time that it is resumed: between LOOP_BEGIN and
+ * LOOP_END its local variables do not survive a LOOP_ macro, so what must is kept behind arg:
+ *
+ *     void (*run)(loop_scheduler_coroutine *co);
+ *     void *arg;                                             yours
+ *     void (*done)(loop_scheduler_coroutine *co);            the last touch of it (NULL: nothing)
+ *     int status;                                            how the last LOOP_ macro ended: 0,
+ *                                                            ECANCELED, ETIMEDOUT, or why it was
+ *                                                            refused
+ *     int result;                                            of the last LOOP_OFFLOAD
+ */
+
+/* Counted in the queue are tasks, and also calls, ends of offloaded work, resumed coroutines and
+ * cancelled timers. All of one instant. */
+typedef struct loop_scheduler_stats {
+    uint64_t posted;               /* accepted; = ran + cancelled + queued, + 1 while one runs */
+    uint64_t ran, cancelled;       /* run was called with 0; with ECANCELED (or a call gave up) */
+    uint64_t rejected;             /* posts and calls refused: full or closed */
+    uint64_t wakes, sleeps;        /* wake-ups that others issued; how often it slept */
+    uint32_t queued;               /* wait to run now; the one that runs is not among them */
+    uint32_t peak_queued;          /* the most there were when the loop took stock, once a turn */
+    uint32_t timers;               /* armed */
+    int64_t busy_ns, idle_ns;      /* of the time in run, start and the like: not asleep, asleep */
+    int64_t longest_ns;            /* the longest task; without slow_ns: the longest time that up
+                                       to 64 short ones took, since the clock is read so often */
+    uint64_t fired;                /* calls of timers, with 0 */
+    uint32_t offloaded, suspended; /* works that are not back; coroutines that await an event */
+} loop_scheduler_stats;
+
+/* Prepares it; options NULL are all zero. Neither allocates nor starts a thread. Requires: nobody
+ * uses it yet, and it is not moved or copied later. Returns 0; EINVAL. */
+static inline int loop_scheduler_init(loop_scheduler *l, const loop_scheduler_options *options);
+
+/* Frees what is left. Requires: no other call overlaps with it. Returns 0; EBUSY, having changed
+ * nothing, while a task is queued, a timer armed, a work not back, a coroutine suspended, or a
+ * thread runs the loop (one that was told to stop is waited for); EDEADLK in one of its tasks. */
+static inline int loop_scheduler_destroy(loop_scheduler *l);
+
+/* ---- Who runs it ---- */
+
+/* Runs it on a thread of its own, until it is stopped or closed. Returns 0; EBUSY a thread runs it
+ * already (one that was told to stop is waited for); ESHUTDOWN; EAGAIN, ENOMEM no thread. */
+static inline int loop_scheduler_start(loop_scheduler *l);
+
+/* Runs it on the calling thread, until it is stopped or closed, sleeping when there is nothing to
+ * do. Returns 0; EBUSY another thread runs it; EDEADLK in one of its tasks; ESHUTDOWN it was closed
+ * before. */
+static inline int loop_scheduler_run(loop_scheduler *l);
+
+/* The same, until done(arg), which is asked before each turn, says so, at most timeout_ns. Returns
+ * 0 it did; ETIMEDOUT; ECANCELED stopped; ESHUTDOWN closed; EBUSY, EDEADLK, EINVAL as above. */
+static inline int loop_scheduler_run_until(loop_scheduler *l, bool (*done)(void *arg), void *arg,
+                                           int64_t timeout_ns);
+
+/* One turn; waits at most timeout_ns for something to do. Returns 0 something ran; ETIMEDOUT
+ * nothing did, or it was stopped; otherwise as run. */
+static inline int loop_scheduler_run_once(loop_scheduler *l, int64_t timeout_ns);
+
+/* One turn without waiting. Returns 0 something ran; EAGAIN nothing did; otherwise as run. */
+static inline int loop_scheduler_poll(loop_scheduler *l);
+
+/* Ends run, on whichever thread, after the current task, and run_until and run_once likewise; what
+ * is queued stays for the next one. If nobody runs it, the next one ends at once. A loop that is
+ * being closed does not stop before that is done. Never blocks; any thread or signal handler. */
+static inline void loop_scheduler_stop(loop_scheduler *l);
+
+/* A descriptor to wait on, readable when poll has something to do; -1 if there is none to be had.
+ * Stays the loop's. Wait on it for no longer than next_timeout says, then call poll, which also
+ * makes it unreadable. From the thread that runs the loop, or before. */
+static inline int loop_scheduler_fd(loop_scheduler *l);
+
+/* Nanoseconds until poll has something to do, as far as is known: 0 now, PLIM_FOREVER until
+ * somebody posts. */
+static inline int64_t loop_scheduler_next_timeout(loop_scheduler *l);
+
+/* ---- Tasks ---- */
+
+/* Queues a task. Never blocks; any thread or signal handler. Requires: nobody else posts the same
+ * task at the same moment. Returns 0, and then run will be called once; EINVAL no run; EALREADY it
+ * is queued; EAGAIN the queue is full; ESHUTDOWN closed (while it drains, the loop's own tasks may
+ * go on posting). Memory order: release. */
+static inline int loop_scheduler_post(loop_scheduler *l, loop_scheduler_task *task);
+
+/* The same, and waits for room at most timeout_ns: ETIMEDOUT instead of EAGAIN; EDEADLK when the
+ * loop's own thread would wait. */
+static inline int loop_scheduler_post_for(loop_scheduler *l, loop_scheduler_task *task,
+                                          int64_t timeout_ns);
+
+/* Queues count tasks, one behind the other, in one step: all or none. The same task twice is not
+ * noticed. Returns as post does. */
+static inline int loop_scheduler_post_list(loop_scheduler *l, loop_scheduler_task *const tasks[],
+                                           size_t count);
+
+/* Takes a post back. Never blocks; any thread. Returns 0: it will not run, and its run is called
+ * with ECANCELED, on the loop and in its turn; EALREADY it runs, has run, or was cancelled; ENOENT
+ * it was never posted. */
+static inline int loop_scheduler_cancel(loop_scheduler *l, loop_scheduler_task *task);
+
+/* Calls fn(arg) on the loop and waits for it; on the loop's own thread it does so at once. What fn
+ * returns goes to *result, if that is not NULL. Takes no place in the queue, so it is never refused
+ * because that is full. Returns 0 it was called; ESHUTDOWN closed; ECANCELED closed before it was
+ * its turn; EDEADLK; EINVAL no fn. */
+static inline int loop_scheduler_call(loop_scheduler *l, int (*fn)(void *), void *arg, int *result);
+
+/* The same, and waits at most timeout_ns until it begins: ETIMEDOUT it did not, and it never will.
+ * Once it has begun, its end is waited for. */
+static inline int loop_scheduler_call_for(loop_scheduler *l, int (*fn)(void *), void *arg,
+                                          int *result, int64_t timeout_ns);
+
+/* ---- Timers ---- */
+
+/* Calls timer->run on the loop after delay_ns, and then every period_ns (0 or less: once). A delay
+ * of 0 or less is the next turn. One that is armed is armed anew; one whose cancellation has not
+ * been told yet is armed instead. Never blocks; any thread. Returns 0; EINVAL no run, or no such
+ * policy; ESHUTDOWN. */
+static inline int loop_scheduler_timer_start(loop_scheduler *l, loop_scheduler_timer *timer,
+                                             int64_t delay_ns, int64_t period_ns);
+
+/* Never blocks; any thread. Returns 0: it will not fire any more, and its run is called with
+ * ECANCELED, on the loop; EALREADY it fires or has fired; ENOENT it is not armed. A periodic timer
+ * is armed while it fires. */
+static inline int loop_scheduler_timer_cancel(loop_scheduler *l, loop_scheduler_timer *timer);
+
+/* ---- Work elsewhere ---- */
+
+/* Runs work->work(arg) on the executor, which is needed no longer than this call; then work->then
+ * on the loop, always as a task of its own. Any thread. Returns 0; EINVAL no work; EALREADY it is
+ * not back; ESHUTDOWN (as for post); or whatever the executor refused with. `then` gets 0, or
+ * ECANCELED if it was cancelled, or the loop closed with LOOP_SCHEDULER_NOW: work may have run even
+ * so, or not at all. */
+static inline int loop_scheduler_offload(loop_scheduler *l, const plim_executor *executor,
+                                         loop_scheduler_work *work);
+
+/* Never blocks; any thread. Returns 0: work will not run, and `then` gets ECANCELED when the
+ * executor would have run it; EALREADY it runs or has run; ENOENT it was not offloaded. */
+static inline int loop_scheduler_work_cancel(loop_scheduler *l, loop_scheduler_work *work);
+
+/* The loop for whoever wants an executor: each function becomes a task. Allocates for each, ENOMEM;
+ * refuses as post does. What was accepted is called even if the loop is closed with
+ * LOOP_SCHEDULER_NOW. The loop must outlive the executor. */
+static inline plim_executor loop_scheduler_executor(loop_scheduler *l);
+
+/* ---- Coroutines ----
+ *
+ *     static void greet(loop_scheduler_coroutine *co)
+ *     {
+ *         struct guest *guest = co->arg;
+ *         LOOP_BEGIN(co);
+ *         LOOP_AWAIT(co, &guest->arrived);                         // an event
+ *         LOOP_OFFLOAD(co, &pool, look_up_name, guest);            // blocks, but not the loop
+ *         while (co->status == 0 && guest->greetings-- > 0) {      // not after ECANCELED
+ *             printf("Hello, %s!\n", guest->name);
+ *             LOOP_SLEEP(co, PLIM_S(1));
+ *         }
+ *         LOOP_END(co);
+ *     }
+ *
+ * The LOOP_ macros stand in the function that is co->run, one per line, not inside of a switch of
+ * yours. After each of them look at co->status: ECANCELED means that the loop is being closed, and
+ * that the coroutine should come to its end.
+ */
+
+/* Begins a coroutine, which runs on the loop until it ends with LOOP_END or LOOP_EXIT. Any thread.
+ * Returns as post does, without taking a place in the queue; EALREADY it has not ended. If the loop
+ * is closed before it has begun, it does not, and done is called with status ECANCELED. */
+static inline int loop_scheduler_spawn(loop_scheduler *l, loop_scheduler_coroutine *co);
+
+/* An event: not set if it is all zero. Those who await it go on, each in a task of its own. It
+ * stays set, and who awaits it then does not wait, until it is reset. Any thread; the last touch of
+ * the event is the step that lets the others go on. */
+static inline void loop_scheduler_event_set(loop_scheduler_event *event);
+static inline void loop_scheduler_event_reset(loop_scheduler_event *event);
+static inline bool loop_scheduler_event_is_set(loop_scheduler_event *event);
+
+/* ---- The end ---- */
+
+/* Refuses posts (ESHUTDOWN), cancels timers, and waits until all is over and its own thread, if
+ * any, has ended. DRAIN: what is queued runs, and what that posts or offloads too; when the time is
+ * over it becomes NOW. NOW: what is queued is told ECANCELED. Works are waited for in any case, and
+ * coroutines that still await something are resumed with ECANCELED. If no thread runs the loop,
+ * this one does. Several may close: each waits for the same end. Blocks, a little longer than
+ * timeout_ns if there is something to cancel then.
+ * Returns 0 all is over, in time; ETIMEDOUT it was not: what was left has been cancelled, or, if a
+ * task or work does not return, will be (close again to wait for it); EINVAL; EDEADLK, having
+ * changed nothing. */
+static inline int loop_scheduler_close(loop_scheduler *l, int how, int64_t timeout_ns);
+
+/* ---- Health ---- */
+
+/* Whether the calling thread runs this loop now, that is, whether this is called in its tasks. */
+static inline bool loop_scheduler_is_current(const loop_scheduler *l);
+
+/* What runs now, and for how long so far (without slow_ns: since the clock was last read, up to 64
+ * tasks before). Any thread. *task is NULL if it is a timer, a call or the like; it may be over
+ * when you look at it. Either pointer may be NULL. Returns 0; ENOENT nothing runs. */
+static inline int loop_scheduler_stall(loop_scheduler *l, loop_scheduler_task **task,
+                                       int64_t *elapsed_ns);
+
+/* All figures. Any thread; holds up the loop while it counts what has been posted meanwhile. */
+static inline loop_scheduler_stats loop_scheduler_snapshot(loop_scheduler *l);
+
+/* ---- End of the manual; from here on: how it is done ---------------------------------------- */
+
+#define PLIM_WANTS_THREADS_
+
+/* >>> threads (stamped from core/threads.h by `make stamp`; edit it there) */
+/* PLIM_PARK_CND, if defined, parks on mutexes and conditions instead of the system's wait on an
+ * address; so it is done anyway where the system has none. Define it everywhere in a program or
+ * nowhere: objects are larger then (see struct plim_counter). */
+#if !defined(PLIM_PARK_CND) && !defined(PLIM_PLATFORM) && !defined(__linux__) && \
+    !defined(_WIN32) && !defined(__APPLE__)
+#define PLIM_PARK_CND
+#endif
+
+#if (defined(PLIM_PARK_CND) || defined(PLIM_WANTS_THREADS_)) && !defined(PLIM_THREADS_)
+#define PLIM_THREADS_
+
+/*
+ * Threads, mutexes and conditions: C11's where they exist, else POSIX's. ThreadSanitizer does not
+ * know C11's and crashes on thrd_create, so it gets POSIX's too; PLIM_USE_PTHREADS asks for them.
+ * Every call returns 0 or an errno value.
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <time.h>
+
+#ifndef PLIM_USE_PTHREADS
+#if defined(__SANITIZE_THREAD__) || defined(__STDC_NO_THREADS__)
+#define PLIM_USE_PTHREADS
+#endif
+#endif
+#if defined(__has_feature) && !defined(PLIM_USE_PTHREADS)
+#if __has_feature(thread_sanitizer)
+#define PLIM_USE_PTHREADS
+#endif
+#endif
+#if defined(__has_include) && !defined(PLIM_USE_PTHREADS)
+#if !__has_include(<threads.h>)
+#define PLIM_USE_PTHREADS
+#endif
+#endif
+
+/* timespec_get() or clock_gettime(), then + ns; tv_sec is too wide to overflow by a slice. */
+static inline void plim_timespec_add_(struct timespec *at, int64_t ns)
+{
+    at->tv_sec += (time_t)(ns / 1000000000);
+    at->tv_nsec += (long)(ns % 1000000000);
+    if (at->tv_nsec >= 1000000000) {
+        at->tv_nsec -= 1000000000;
+        at->tv_sec++;
+    }
+}
+
+/* A timed wait on a condition sleeps at most this long at a time; callers loop anyway. It keeps
+ * the sum above in range, and bounds what a step of the wall clock can do where the condition
+ * follows that clock (all but POSIX with a monotonic clock). */
+#define PLIM_SLICE_NS_ ((int64_t)100000000)
+
+/*
+ * plim_thread_create_(&thread, function, arg)   the function is declared as
+ *                                               static plim_thread_result name(void *arg)
+ * plim_thread_join_(thread)                     and returns 0
+ * plim_cond_wait_(&cond, &mutex, ns)            at most ns, at most a slice; may return early
+ */
+#ifdef PLIM_USE_PTHREADS
+#include <pthread.h>
+#include <sched.h>
+
+typedef pthread_mutex_t plim_mutex;
+typedef pthread_cond_t plim_cond;
+typedef pthread_t plim_thread;
+typedef void *plim_thread_result;
+
+/* macOS cannot set a condition's clock, and a strict -std=c11 file does not see how. */
+#if defined(CLOCK_MONOTONIC) && !defined(__APPLE__) && \
+    (defined(__USE_XOPEN2K) || !defined(__GLIBC__))
+#define PLIM_COND_MONOTONIC_
+#endif
+
+static inline int plim_mutex_init_(plim_mutex *m)
+{
+    return pthread_mutex_init(m, NULL);
+}
+
+static inline void plim_mutex_lock_(plim_mutex *m)
+{
+    pthread_mutex_lock(m);
+}
+
+static inline void plim_mutex_unlock_(plim_mutex *m)
+{
+    pthread_mutex_unlock(m);
+}
+
+static inline void plim_mutex_destroy_(plim_mutex *m)
+{
+    pthread_mutex_destroy(m);
+}
+
+static inline int plim_cond_init_(plim_cond *c)
+{
+#ifdef PLIM_COND_MONOTONIC_
+    pthread_condattr_t attributes;
+    int error = pthread_condattr_init(&attributes);
+    if (error == 0) {
+        error = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+        error = error != 0 ? error : pthread_cond_init(c, &attributes);
+        pthread_condattr_destroy(&attributes);
+    }
+    return error;
+#else
+    return pthread_cond_init(c, NULL);
+#endif
+}
+
+static inline void plim_cond_signal_(plim_cond *c)
+{
+    pthread_cond_signal(c);
+}
+
+static inline void plim_cond_wait_(plim_cond *c, plim_mutex *m, int64_t ns)
+{
+    struct timespec at;
+#ifdef PLIM_COND_MONOTONIC_
+    clock_gettime(CLOCK_MONOTONIC, &at);
+#else
+    timespec_get(&at, TIME_UTC);
+#endif
+    plim_timespec_add_(&at, ns < PLIM_SLICE_NS_ ? ns : PLIM_SLICE_NS_);
+    pthread_cond_timedwait(c, m, &at);
+}
+
+static inline void plim_cond_destroy_(plim_cond *c)
+{
+    pthread_cond_destroy(c);
+}
+
+static inline int plim_thread_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
+{
+    return pthread_create(t, NULL, run, arg);
+}
+
+static inline void plim_thread_join_(plim_thread t)
+{
+    pthread_join(t, NULL);
+}
+
+static inline void plim_thread_yield_(void)
+{
+    sched_yield();
+}
+
+#else /* C11 */
+#include <threads.h>
+
+typedef mtx_t plim_mutex;
+typedef cnd_t plim_cond;
+typedef thrd_t plim_thread;
+typedef int plim_thread_result;
+
+static inline int plim_thrd_error_(int result)
+{
+    return result == thrd_success ? 0 : result == thrd_nomem ? ENOMEM : EAGAIN;
+}
+
+static inline int plim_mutex_init_(plim_mutex *m)
+{
+    return plim_thrd_error_(mtx_init(m, mtx_plain));
+}
+
+static inline void plim_mutex_lock_(plim_mutex *m)
+{
+    mtx_lock(m);
+}
+
+static inline void plim_mutex_unlock_(plim_mutex *m)
+{
+    mtx_unlock(m);
+}
+
+static inline void plim_mutex_destroy_(plim_mutex *m)
+{
+    mtx_destroy(m);
+}
+
+static inline int plim_cond_init_(plim_cond *c)
+{
+    return plim_thrd_error_(cnd_init(c));
+}
+
+static inline void plim_cond_signal_(plim_cond *c)
+{
+    cnd_signal(c);
+}
+
+static inline void plim_cond_wait_(plim_cond *c, plim_mutex *m, int64_t ns)
+{
+    struct timespec at;
+    timespec_get(&at, TIME_UTC); /* C11 has no other: see PLIM_SLICE_NS_ */
+    plim_timespec_add_(&at, ns < PLIM_SLICE_NS_ ? ns : PLIM_SLICE_NS_);
+    cnd_timedwait(c, m, &at);
+}
+
+static inline void plim_cond_destroy_(plim_cond *c)
+{
+    cnd_destroy(c);
+}
+
+static inline int plim_thread_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
+{
+    return plim_thrd_error_(thrd_create(t, run, arg));
+}
+
+static inline void plim_thread_join_(plim_thread t)
+{
+    thrd_join(t, NULL);
+}
+
+static inline void plim_thread_yield_(void)
+{
+    thrd_yield();
+}
+
+#endif /* PLIM_USE_PTHREADS */
+#endif /* PLIM_THREADS_ */
+/* <<< threads */
+
+/* >>> core (stamped from core/core.h by `make stamp`; edit it there) */
+#ifdef PLIM_CORE_VERSION
+#if PLIM_CORE_VERSION != 100
+#error "Plimsoll headers of different releases meet here (core 0.1.0): copy all from one release"
+#endif
+#else
+#define PLIM_CORE_VERSION 100 /* 0.1.0, as major * 10000 + minor * 100 + patch */
+
+/*
+ * The core of Plimsoll: one 64-bit atomic word that counts permits, and the way to wait for one.
+ *
+ *   1. Language      what differs between C11 and C++11, and between compilers
+ *   2. Time          relative nanoseconds in, saturating absolute deadlines inside
+ *   3. Platform      atomics by name, clock, processors, parking; a test build replaces all of it
+ *   4. The word      its fields, who may change them, and the invariants
+ *   5. Transitions   pure functions  word -> (word, wake-ups, answer)
+ *   6. Operations    load, transition, commit; and the waiter's loop
+ *
+ * Nothing here has external linkage or static state. A name that ends in '_' is private.
+ */
+
+/* ---- 1. Language ---------------------------------------------------------------------------- */
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#ifndef ESHUTDOWN
+#define ESHUTDOWN 108 /* closed; the value Linux uses, for systems whose errno.h has none */
+#endif
+
+#if defined(__GNUC__) || defined(__clang__)
+#define PLIM_SLOW_ __attribute__((noinline, cold, unused)) static
+#define PLIM_CALLED_ __attribute__((noinline, unused)) static /* large, and not rare */
+#ifdef __OPTIMIZE__
+#define PLIM_FAST_ __attribute__((always_inline)) static inline
+#else
+#define PLIM_FAST_ static inline
+#endif
+#define PLIM_LIKELY_(x) __builtin_expect(!!(x), 1)
+#else
+#define PLIM_SLOW_ static
+#define PLIM_CALLED_ static
+#define PLIM_FAST_ static inline
+#define PLIM_LIKELY_(x) (x)
+#endif
+
+#ifdef __cplusplus
+#define PLIM_ALIGN8_ alignas(8)
+#define PLIM_STATIC_ASSERT_(condition, message) static_assert(condition, message)
+#else
+#define PLIM_ALIGN8_ _Alignas(8)
+#define PLIM_STATIC_ASSERT_(condition, message) _Static_assert(condition, message)
+#endif
+
+/* Called on misuse that no return value can report. Define it before the include to use your own;
+ * the message names the function and the remedy. With NDEBUG the default checks nothing. */
+#ifndef PLIM_ASSERT
+#include <assert.h>
+#define PLIM_ASSERT(condition, message) assert((condition) && (message))
+#endif
+
+/* How anything in Plimsoll hands work to somebody else's threads: execute() arranges for run(arg)
+ * to be called once, later or elsewhere, and returns 0; or returns an errno value and never calls
+ * it. */
+typedef struct plim_executor {
+    int (*execute)(void *ctx, void (*run)(void *), void *arg);
+    void *ctx;
+} plim_executor;
+
+/* ---- 2. Time -------------------------------------------------------------------------------- */
+
+#define PLIM_FOREVER INT64_MAX /* a timeout that never passes */
+#define PLIM_NONE (-1)         /* in options, where 0 stands for a default: really none */
+#define PLIM_US(n) ((int64_t)(n)*1000)
+#define PLIM_MS(n) ((int64_t)(n)*1000000)
+#define PLIM_S(n) ((int64_t)(n)*1000000000)
+
+/* now + timeout, saturating: a timeout too long to represent is one that never passes. */
+static inline int64_t plim_deadline_(int64_t now, int64_t timeout_ns)
+{
+    return timeout_ns > INT64_MAX - now ? PLIM_FOREVER : now + timeout_ns;
+}
+
+/* ---- 3. Platform ---------------------------------------------------------------------------- */
+
+/*
+ * Everything below touches shared memory, the clock and the kernel through these names only:
+ *
+ *   PLIM_ATOMIC_(T), PLIM_ATOMIC_INIT_(v)      the type of an atomic T, its static initialiser
+ *   plim_load_relaxed_(p)                      atomic operations; the memory order is in the name,
+ *   plim_load_acquire_(p)                      and a compare-exchange may fail spuriously, so each
+ *   plim_store_relaxed_(p, v)                  one stands in a loop
+ *   plim_store_release_(p, v)
+ *   plim_cas_relaxed_(p, &seen, v)
+ *   plim_cas_acquire_(p, &seen, v)
+ *   plim_cas_release_(p, &seen, v)
+ *   plim_add_relaxed_(p, v)                    returns what was there before
+ *   plim_thread_id_()                          tells running threads apart; never 0
+ *   plim_now_()                                monotonic nanoseconds, never 0 or less
+ *   plim_pause_()                              a polite moment inside a spin
+ *   plim_many_cpus_()                          may another thread run while this one spins?
+ *   plim_park_(counter, lane, half, deadline)  sleep while that half of the word equals `half`
+ *   plim_unpark_(counter, lane, count)         wake up to `count` sleepers of the lane
+ *   plim_nap_(until)                           sleep until then, undisturbed
+ *
+ * A build that defines PLIM_PLATFORM as a file name, in quotes, takes them from that file instead:
+ * so the schedule explorer and the memory-model checker drive this very code.
+ */
+enum { PLIM_LANE_NORMAL = 0, PLIM_LANE_STARVING = 1 }; /* low and high half of the word */
+#define PLIM_ALL_ UINT32_MAX /* wake every sleeper of a lane */
+
+typedef struct plim_counter plim_counter;
+
+#ifdef PLIM_PLATFORM
+#include PLIM_PLATFORM
+#else
+
+#ifdef __cplusplus
+extern "C++" { /* whoever wraps us in extern "C": templates need C++ linkage */
+#include <atomic>
+}
+#define PLIM_ATOMIC_(T) std::atomic<T>
+/* clang-format off */
+#define PLIM_ATOMIC_INIT_(v) {v}
+/* clang-format on */
+#define PLIM_STD_(name) std::name
+#else
+#include <stdatomic.h>
+#define PLIM_ATOMIC_(T) _Atomic(T)
+#define PLIM_ATOMIC_INIT_(v) v
+#define PLIM_STD_(name) name
+#endif
+
+/* clang -m32 reports "sometimes" because a plain long long is 4-aligned there; ours is 8-aligned,
+ * and then cmpxchg8b does it. */
+#if ATOMIC_LLONG_LOCK_FREE != 2 && !defined(__GCC_HAVE_SYNC_COMPARE_AND_SWAP_8)
+#error "Plimsoll needs lock-free 8-byte atomics, and this target has none"
+#endif
+
+#define plim_load_relaxed_(p) PLIM_STD_(atomic_load_explicit)((p), PLIM_STD_(memory_order_relaxed))
+#define plim_load_acquire_(p) PLIM_STD_(atomic_load_explicit)((p), PLIM_STD_(memory_order_acquire))
+#define plim_store_relaxed_(p, v) \
+    PLIM_STD_(atomic_store_explicit)((p), (v), PLIM_STD_(memory_order_relaxed))
+#define plim_store_release_(p, v) \
+    PLIM_STD_(atomic_store_explicit)((p), (v), PLIM_STD_(memory_order_release))
+#define plim_cas_(p, seen, v, order) \
+    PLIM_STD_(atomic_compare_exchange_weak_explicit) \
+    ((p), (seen), (v), PLIM_STD_(order), PLIM_STD_(memory_order_relaxed))
+#define plim_cas_relaxed_(p, seen, v) plim_cas_(p, seen, v, memory_order_relaxed)
+#define plim_cas_acquire_(p, seen, v) plim_cas_(p, seen, v, memory_order_acquire)
+#define plim_cas_release_(p, seen, v) plim_cas_(p, seen, v, memory_order_release)
+#define plim_add_relaxed_(p, v) \
+    PLIM_STD_(atomic_fetch_add_explicit)((p), (v), PLIM_STD_(memory_order_relaxed))
+
+/* The thread's own register where one is known, because it costs nothing; else where its errno
+ * lives. Both are the same in every file of the program, and nobody else's. */
+static inline uint64_t plim_thread_id_(void)
+{
+#if defined(__linux__) && defined(__x86_64__) && !defined(__ILP32__)
+    uint64_t id;
+    __asm__("mov %%fs:0, %0" : "=r"(id));
+    return id;
+#elif defined(__linux__) && defined(__aarch64__) && !defined(__ILP32__)
+    uint64_t id;
+    __asm__("mrs %0, tpidr_el0" : "=r"(id));
+    return id;
+#else
+    return (uint64_t)(uintptr_t)&errno;
+#endif
+}
+
+static inline void plim_pause_(void)
+{
+#if defined(__i386__) || defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb" ::: "memory"); /* waits about as long as x86's pause; yield is a nop */
+#elif defined(__GNUC__)
+    __asm__ volatile("" ::: "memory");
+#endif
+}
+
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* A strict -std=c11 file sees neither of these: we may be its last include, too late for a feature
+ * macro. C++ always sees them. */
+#if !defined(__cplusplus) && !defined(__USE_MISC) && !defined(_GNU_SOURCE) && !defined(_BSD_SOURCE)
+extern long syscall(long number, ...);
+#endif
+#if !defined(CLOCK_MONOTONIC) && (LONG_MAX > INT32_MAX || !defined(SYS_clock_gettime64))
+extern int clock_gettime(int clock, struct timespec *now);
+#endif
+
+/* The kernel's own timespec, 64 bits wide on every target: it never depends on how the C library
+ * was told to define time_t. */
+typedef struct plim_timespec_ {
+    int64_t sec, nsec;
+} plim_timespec_;
+
+static inline int64_t plim_now_(void)
+{
+#if defined(CLOCK_MONOTONIC) || LONG_MAX > INT32_MAX || !defined(SYS_clock_gettime64)
+    struct timespec now;
+    clock_gettime(1 /* CLOCK_MONOTONIC */, &now);
+    return PLIM_S(now.tv_sec) + now.tv_nsec + 1;
+#else
+    plim_timespec_ now = {0, 0};
+    int saved = errno;
+    syscall(SYS_clock_gettime64, 1 /* CLOCK_MONOTONIC */, &now);
+    errno = saved;
+    return PLIM_S(now.sec) + now.nsec + 1;
+#endif
+}
+
+/* Adds the CPUs that a thread may run on to the mask. A machine with more than fit counts as if it
+ * had all of them. */
+PLIM_SLOW_ void plim_add_cpus_(long thread, unsigned long *mask, size_t words)
+{
+    unsigned long cpus[16] = {0};
+    long bytes = syscall(SYS_sched_getaffinity, thread, sizeof cpus, cpus);
+    for (size_t i = 0; i < words; i++) {
+        mask[i] |= bytes < 0 ? ULONG_MAX : cpus[i];
+    }
+}
+
+/* Asks each time, because a cached answer would be static state; a spin asks at most once. A thread
+ * that is bound to one CPU may have its partner on another: so the mask of the process's first
+ * thread counts too. */
+PLIM_SLOW_ bool plim_many_cpus_(void)
+{
+    unsigned long mask[16] = {0};
+    int saved = errno, cpus = 0;
+    plim_add_cpus_(0, mask, 16);
+    plim_add_cpus_(syscall(SYS_getpid), mask, 16);
+    errno = saved;
+    for (int i = 0; i < 16; i++) {
+        cpus += (mask[i] != 0) + ((mask[i] & (mask[i] - 1)) != 0);
+    }
+    return cpus > 1;
+}
+
+#elif defined(_WIN32)
+#ifndef WIN32_LEAN_AND_MEAN
+#define WIN32_LEAN_AND_MEAN
+#endif
+#ifndef NOMINMAX
+#define NOMINMAX
+#endif
+#include <windows.h> /* link with -lsynchronization */
+
+static inline int64_t plim_now_(void)
+{
+    LARGE_INTEGER frequency, ticks;
+    QueryPerformanceFrequency(&frequency);
+    QueryPerformanceCounter(&ticks);
+    int64_t seconds = ticks.QuadPart / frequency.QuadPart;
+    int64_t rest = ticks.QuadPart % frequency.QuadPart;
+    return PLIM_S(seconds) + PLIM_S(rest) / frequency.QuadPart + 1;
+}
+
+PLIM_SLOW_ bool plim_many_cpus_(void)
+{
+    DWORD_PTR mine = 0, all = 0;
+    return !GetProcessAffinityMask(GetCurrentProcess(), &mine, &all) || (mine & (mine - 1)) != 0;
+}
+
+#else /* macOS and everything else with POSIX clocks */
+
+static inline int64_t plim_now_(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return PLIM_S(now.tv_sec) + now.tv_nsec + 1;
+}
+
+PLIM_SLOW_ bool plim_many_cpus_(void)
+{
+    return true; /* no cheap portable way to ask; a wrong yes costs one short spin per wait */
+}
+
+#endif
+#endif /* PLIM_PLATFORM */
+
+/* ---- 4. The word ---------------------------------------------------------------------------- */
+
+/*
+ *   63      33   32    31       13   12    11    4  3      0
+ *   AVAILABLE  CLOSED   WAITERS    CLOSED  TOKENS   STARVING
+ *   `---- high half --´ `----------- low half -------------´
+ *
+ * AVAILABLE  31 bits, signed. Permits that nobody holds; negative is debt, left by a reduction.
+ *            On top, so that a carry or borrow leaves the word instead of hitting a neighbour.
+ *            Changed by take (-), put (+), reduce (-), drain (-), and by a waiter that is granted.
+ * CLOSED     Set once, by close, never cleared; nobody is granted a permit afterwards. It is in
+ *            both halves, because a waiter of either lane must not fall asleep after it was set.
+ * WAITERS    19 bits. Threads registered to wait, in both lanes. +1 by the thread itself when it
+ *            registers, -1 by the same thread in the step that ends its wait, whatever the end.
+ *            So it is exact, and a bound on it (admit) is exact.
+ * TOKENS     8 bits. Wake-ups of the normal lane that were issued and not yet used. Raised by
+ *            settle, in the step that makes a permit available, by as many as it then wakes.
+ *            Legal to be too high for a while (a permit was taken by a passer-by); illegal to be
+ *            too high with all waiters asleep, since releases would then wake nobody. That is why
+ *            a normal waiter never sleeps while TOKENS > 0 and why the field is in the half that
+ *            it compares: it uses up a token first, then sleeps.
+ * STARVING   4 bits. Waiters that have waited too long and moved to the starving lane. A permit is
+ *            owed to each: everyone else may take only what exceeds STARVING.
+ *
+ * Normal waiters sleep on the low half, starving ones on the high half; a sleeper tells the kernel
+ * which value it saw there, and does not fall asleep if it has changed meanwhile.
+ *
+ * Invariants, true after every step ("free" is AVAILABLE - STARVING; not when CLOSED):
+ *   I1  TOKENS >= min(free, WAITERS - STARVING), or TOKENS is at its limit
+ *   I2  TOKENS > 0   implies   some normal waiter is awake, or its wake-up call is under way
+ *   I3  at least min(AVAILABLE, STARVING) starving waiters are awake or being woken
+ *   I4  STARVING <= WAITERS and TOKENS <= WAITERS - STARVING and both CLOSED bits agree
+ *
+ * Why no wake-up is lost. Say a permit is free for normal waiters and one of them sleeps.
+ * By I1 there is a token, by I2 a normal waiter is awake or about to be, and what it does next is
+ * one of two things. It takes a permit, and settle issues a new token and a real wake-up call in
+ * that same step if a permit and a sleeper remain. Or it finds nothing free; then I1 asks for
+ * nothing, it uses up the token and sleeps, and the next release, seeing too few tokens, wakes
+ * again. A waiter that leaves (timeout, close, promotion) may have been the one woken, and cannot
+ * tell; so it gives up a token as well and settles, which wakes another if one is needed. Between
+ * its last look at the word and its sleep nothing can slip in, because the half that it compares
+ * contains TOKENS (and CLOSED), and whoever needs it awake raises TOKENS (or CLOSED) first.
+ * The starving lane needs no tokens: its sleepers compare AVAILABLE itself, nobody else takes what
+ * is owed to them, and settle wakes one for each unit by which min(AVAILABLE, STARVING) grows.
+ */
+struct plim_counter {
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) word;
+#ifdef PLIM_PARK_CND
+    PLIM_ATOMIC_(uint32_t) lock; /* 1 while a thread changes the word or the list */
+    struct plim_sleeper_ *first; /* the sleepers of both lanes, oldest first */
+#endif
+};
+
+#ifndef PLIM_STARVING_MAX_ /* the explorer makes these two 1, to reach them with few threads */
+#define PLIM_STARVING_MAX_ 15u
+#define PLIM_TOKENS_MAX_ 255u
+#endif
+#define PLIM_WAITERS_MAX 524287u     /* 2^19 - 1 threads may wait at once */
+#define PLIM_PERMITS_MAX 1073741823u /* 2^30 - 1 */
+
+#define PLIM_STARVING_ONE_ ((uint64_t)1)
+#define PLIM_TOKENS_ONE_ ((uint64_t)1 << 4)
+#define PLIM_CLOSED_BITS_ ((uint64_t)1 << 32 | (uint64_t)1 << 12)
+#define PLIM_WAITERS_ONE_ ((uint64_t)1 << 13)
+#define PLIM_PERMIT_ONE_ ((uint64_t)1 << 33)
+
+static inline int32_t plim_available_(uint64_t w)
+{
+    return (int32_t)((int64_t)w >> 33); /* arithmetic on every compiler we support */
+}
+
+static inline uint32_t plim_waiters_(uint64_t w)
+{
+    return (uint32_t)w >> 13;
+}
+
+static inline uint32_t plim_tokens_(uint64_t w)
+{
+    return (uint32_t)w >> 4 & PLIM_TOKENS_MAX_;
+}
+
+static inline uint32_t plim_starving_(uint64_t w)
+{
+    return (uint32_t)w & PLIM_STARVING_MAX_;
+}
+
+static inline bool plim_closed_(uint64_t w)
+{
+    return ((uint32_t)w & 1u << 12) != 0; /* either bit would do; this one is cheaper to test */
+}
+
+/* Permits that are owed to no starving waiter: what a newcomer or a normal waiter may take. */
+static inline int32_t plim_free_(uint64_t w)
+{
+    return plim_available_(w) - (int32_t)plim_starving_(w);
+}
+
+/* The half of the word that a lane sleeps on. */
+static inline uint32_t plim_half_(uint64_t w, int lane)
+{
+    return (uint32_t)(lane == PLIM_LANE_STARVING ? w >> 32 : w);
+}
+
+PLIM_STATIC_ASSERT_(PLIM_PERMITS_MAX == (1u << 30) - 1, "AVAILABLE has 31 bits with its sign");
+PLIM_STATIC_ASSERT_(PLIM_WAITERS_MAX == UINT32_MAX >> 13, "WAITERS is the top of the low half");
+
+/* ---- 5. Transitions ------------------------------------------------------------------------- */
+
+/*
+ * Each is a pure function of the word that was read. The operations below commit its result with
+ * one compare-exchange, and start over from the newer word if that fails: so every decision is one
+ * atomic step, and what the explorer drives is what ships.
+ */
+typedef struct plim_step {
+    uint64_t word;          /* to be stored */
+    uint32_t wake_normal;   /* sleepers to wake afterwards, in either lane */
+    uint32_t wake_starving; /* */
+    int answer;             /* 0 or an errno value ends the call; or one of these: */
+} plim_step;
+
+enum {
+    PLIM_WAITS_ = -1,    /* still (or now) a waiter: commit, then look again */
+    PLIM_PROMOTED_ = -2, /* likewise, and from now on in the starving lane */
+    PLIM_SLEEPS_ = -3    /* nothing to change: sleep until the lane's half of the word changes */
+};
+
+static inline plim_step plim_answer_(uint64_t word, int answer)
+{
+    plim_step step = {word, 0, 0, answer};
+    return step;
+}
+
+/* How many starving waiters the word entitles to a permit right now. */
+static inline uint32_t plim_entitled_(uint64_t w)
+{
+    int32_t available = plim_available_(w);
+    uint32_t starving = plim_starving_(w);
+    return available <= 0 ? 0 : (uint32_t)available < starving ? (uint32_t)available : starving;
+}
+
+/* Ends every transition that may have made more permits free, or used up a token while some are:
+ * restores I1 and I3 and says whom to wake for it. Exactly those are woken that are needed and have
+ * not been: the wakes are the amounts by which tokens, or the entitled starving waiters, grow.
+ * (I4 needs no restoring: a normal waiter never stops being one without dropping a token.) */
+static inline plim_step plim_settle_(uint64_t before, uint64_t after, int answer)
+{
+    plim_step step = {after, 0, 0, answer};
+    uint32_t normal = plim_waiters_(after) - plim_starving_(after);
+    uint32_t tokens = plim_tokens_(after);
+    int32_t surplus = plim_free_(after);
+
+    if (plim_closed_(after)) {
+        step.word = after - tokens * PLIM_TOKENS_ONE_; /* close has woken everybody already */
+        return step;
+    }
+    uint32_t wanted = surplus <= 0 ? 0 : (uint32_t)surplus < normal ? (uint32_t)surplus : normal;
+    wanted = wanted < PLIM_TOKENS_MAX_ ? wanted : PLIM_TOKENS_MAX_;
+    if (tokens < wanted) {
+        step.word += (wanted - tokens) * PLIM_TOKENS_ONE_;
+        step.wake_normal = wanted - tokens;
+    }
+    if (plim_entitled_(after) > plim_entitled_(before)) {
+        step.wake_starving = plim_entitled_(after) - plim_entitled_(before);
+    }
+    return step;
+}
+
+/* Take n free permits, or say why not: ESHUTDOWN, EAGAIN. None can be taken even in debt. */
+static inline plim_step plim_take_step_(uint64_t w, uint32_t n)
+{
+    if (PLIM_LIKELY_(!plim_closed_(w) && (plim_free_(w) >= (int32_t)n || n == 0))) {
+        return plim_answer_(w - n * PLIM_PERMIT_ONE_, 0);
+    }
+    return plim_answer_(w, plim_closed_(w) ? ESHUTDOWN : EAGAIN);
+}
+
+/* Take a permit, else register as a waiter if fewer than `limit` wait, else refuse: one decision,
+ * so no more than the permits run and no more than the limit wait, at any instant. */
+static inline plim_step plim_admit_step_(uint64_t w, uint32_t limit)
+{
+    plim_step step = plim_take_step_(w, 1);
+    if (step.answer == EAGAIN && plim_waiters_(w) < limit) {
+        return plim_answer_(w + PLIM_WAITERS_ONE_, PLIM_WAITS_);
+    }
+    return step;
+}
+
+/* Give n permits; EOVERFLOW if there would be more than PLIM_PERMITS_MAX. */
+static inline plim_step plim_put_step_(uint64_t w, uint32_t n)
+{
+    if (plim_available_(w) > (int32_t)(PLIM_PERMITS_MAX - n)) {
+        return plim_answer_(w, EOVERFLOW);
+    }
+    uint64_t after = w + n * PLIM_PERMIT_ONE_;
+    if (PLIM_LIKELY_(plim_waiters_(w) == 0)) {
+        return plim_answer_(after, 0);
+    }
+    return plim_settle_(w, after, 0);
+}
+
+/* Remove n permits whether they are there or not; EOVERFLOW if the debt would exceed
+ * PLIM_PERMITS_MAX. Wakes nobody: there are fewer permits now. */
+static inline plim_step plim_reduce_step_(uint64_t w, uint32_t n)
+{
+    if (plim_available_(w) < (int32_t)n - (int32_t)PLIM_PERMITS_MAX) {
+        return plim_answer_(w, EOVERFLOW);
+    }
+    return plim_answer_(w - n * PLIM_PERMIT_ONE_, 0);
+}
+
+/* Take whatever is free; all there is if closed, since nothing is owed any more. The answer is how
+ * many. */
+static inline plim_step plim_drain_step_(uint64_t w)
+{
+    int32_t n = plim_closed_(w) ? plim_available_(w) : plim_free_(w);
+    n = n > 0 ? n : 0;
+    return plim_answer_(w - (uint32_t)n * PLIM_PERMIT_ONE_, n);
+}
+
+/* Close: nobody is let in any more, and everybody who waits is to be told. */
+static inline plim_step plim_close_step_(uint64_t w)
+{
+    plim_step step = plim_settle_(w, w | PLIM_CLOSED_BITS_, 0);
+    step.wake_normal = step.wake_starving = plim_waiters_(w) != 0 ? PLIM_ALL_ : 0;
+    return step;
+}
+
+/* A waiter of the normal lane may have been woken without knowing: when it stops being one, a
+ * token goes with it. Settle then issues a new one if somebody else is needed. */
+static inline uint64_t plim_drop_token_(uint64_t w)
+{
+    return plim_tokens_(w) != 0 ? w - PLIM_TOKENS_ONE_ : w;
+}
+
+/* The registered thread stops waiting, for whatever reason. */
+static inline plim_step plim_leave_step_(uint64_t w, int lane, uint32_t permits, int answer)
+{
+    PLIM_ASSERT(plim_waiters_(w) > 0, "a thread waits on memory that was reused: do not destroy "
+                                      "or initialise an object that threads wait on");
+    uint64_t after = w - permits * PLIM_PERMIT_ONE_ - PLIM_WAITERS_ONE_;
+    after = lane == PLIM_LANE_STARVING ? after - PLIM_STARVING_ONE_ : plim_drop_token_(after);
+    return plim_settle_(w, after, answer);
+}
+
+/*
+ * What a registered waiter does next. `aged`: it has waited too long for a normal waiter.
+ * `expired`: its deadline has passed; a permit that is there is still taken (the last look), so a
+ * timeout means that there was none.
+ */
+static inline plim_step plim_wait_step_(uint64_t w, int lane, bool aged, bool expired)
+{
+    bool starving = lane == PLIM_LANE_STARVING;
+    if (plim_closed_(w)) {
+        return plim_leave_step_(w, lane, 0, ESHUTDOWN);
+    }
+    if ((starving ? plim_available_(w) : plim_free_(w)) > 0) {
+        return plim_leave_step_(w, lane, 1, 0);
+    }
+    if (expired) {
+        return plim_leave_step_(w, lane, 0, ETIMEDOUT);
+    }
+    if (!starving && aged && plim_starving_(w) < PLIM_STARVING_MAX_) {
+        /* Nothing to settle: no permit is free, and this frees none. */
+        return plim_answer_(plim_drop_token_(w) + PLIM_STARVING_ONE_, PLIM_PROMOTED_);
+    }
+    if (!starving && plim_tokens_(w) != 0) {
+        return plim_answer_(w - PLIM_TOKENS_ONE_, PLIM_WAITS_);
+    }
+    return plim_answer_(w, PLIM_SLEEPS_);
+}
+
+/* ---- 6. Operations -------------------------------------------------------------------------- */
+
+/*
+ * Parking. plim_park_ returns when woken, when the deadline has passed, when that half of the word
+ * is no longer what the caller saw, on a signal, or for no reason: callers look at the word again,
+ * and at the clock, and never at why it returned. errno stays as it was.
+ *
+ * plim_commit_*_ applies a step: stores its word if nothing has changed since `seen` was read, and
+ * then makes its wake-up calls. It is the only way the word of a shared counter changes.
+ *
+ * Its memory orders. A grant is an acquire and a gift a release: what a thread did before it gave
+ * a permit has happened for whoever gets it. All else that changes the word (registering, leaving
+ * empty-handed, tokens, closing, reducing) publishes nothing and is relaxed. One word needs no
+ * fence: every change of it is a read-modify-write, so a grant synchronises with each earlier
+ * gift, however many relaxed steps lie between (they continue its release sequence).
+ *
+ * The store is the last touch of the counter. Whoever got the permit may free it at once, and the
+ * wake-up call that follows uses its address as a name only: at worst it wakes a stranger that has
+ * come to sleep on the same address, who looks at its own word and sleeps on.
+ */
+#ifdef PLIM_PARK_CND
+
+/* The sleeper, on the stack of the thread that sleeps. Its first fields belong to the counter's
+ * list and lock; `woken` to its own mutex. */
+typedef struct plim_sleeper_ {
+    struct plim_sleeper_ *next;
+    int lane;
+    bool woken;
+    plim_mutex mutex;
+    plim_cond cond;
+} plim_sleeper_;
+
+/* A spin lock, held for a few instructions, because C11's mutex cannot be initialised statically
+ * and would have to be destroyed. The word changes only under it: so nobody can be granted a
+ * permit, and free the counter, before the giver has let go of the lock, its last touch. */
+static inline void plim_lock_(plim_counter *c)
+{
+    uint32_t open = 0;
+    while (!plim_cas_acquire_(&c->lock, &open, 1)) {
+        open = 0;
+        plim_thread_yield_();
+    }
+}
+
+static inline void plim_unlock_(plim_counter *c)
+{
+    plim_store_release_(&c->lock, 0);
+}
+
+/* Moves up to `count` sleepers of a lane from the counter's list to another one. */
+static inline plim_sleeper_ **plim_pick_(plim_counter *c, int lane, uint32_t count,
+                                         plim_sleeper_ **to)
+{
+    plim_sleeper_ **at = &c->first;
+    while (*at != NULL && count > 0) {
+        plim_sleeper_ *sleeper = *at;
+        if (sleeper->lane == lane) {
+            *at = sleeper->next;
+            *to = sleeper;
+            to = &sleeper->next;
+            count--;
+        } else {
+            at = &sleeper->next;
+        }
+    }
+    *to = NULL;
+    return to;
+}
+
+PLIM_SLOW_ bool plim_commit_locked_(plim_counter *c, uint64_t *seen, plim_step step)
+{
+    plim_sleeper_ *picked = NULL;
+    plim_lock_(c);
+    uint64_t current = plim_load_relaxed_(&c->word);
+    bool same = current == *seen;
+    if (same) {
+        plim_store_relaxed_(&c->word, step.word);
+        plim_pick_(c, PLIM_LANE_STARVING, step.wake_starving,
+                   plim_pick_(c, PLIM_LANE_NORMAL, step.wake_normal, &picked));
+    }
+    plim_unlock_(c);
+    *seen = current;
+    while (picked != NULL) {
+        plim_sleeper_ *sleeper = picked;
+        picked = sleeper->next; /* before it wakes: then its frame is gone */
+        plim_mutex_lock_(&sleeper->mutex);
+        sleeper->woken = true;
+        plim_cond_signal_(&sleeper->cond);
+        plim_mutex_unlock_(&sleeper->mutex);
+    }
+    return same;
+}
+
+#define plim_commit_relaxed_ plim_commit_locked_
+#define plim_commit_acquire_ plim_commit_locked_
+#define plim_commit_release_ plim_commit_locked_
+
+PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+{
+    plim_sleeper_ self;
+    self.next = NULL;
+    self.lane = lane;
+    self.woken = false;
+    if (plim_mutex_init_(&self.mutex) != 0) {
+        return; /* no memory for a mutex: as if woken for no reason, so the caller spins */
+    }
+    if (plim_cond_init_(&self.cond) == 0) {
+        plim_lock_(c);
+        bool same = plim_half_(plim_load_relaxed_(&c->word), lane) == half;
+        if (same) {
+            plim_sleeper_ **at = &c->first;
+            while (*at != NULL) {
+                at = &(*at)->next;
+            }
+            *at = &self;
+        }
+        plim_unlock_(c);
+        if (same) {
+            plim_mutex_lock_(&self.mutex);
+            while (!self.woken) {
+                int64_t now = plim_now_();
+                if (now < deadline) {
+                    plim_cond_wait_(&self.cond, &self.mutex, deadline - now);
+                    continue;
+                }
+                /* Leave the list. Not found: a waker holds us, and its call is about to come. */
+                plim_mutex_unlock_(&self.mutex);
+                plim_lock_(c);
+                plim_sleeper_ **at = &c->first;
+                while (*at != NULL && *at != &self) {
+                    at = &(*at)->next;
+                }
+                bool found = *at != NULL;
+                if (found) {
+                    *at = self.next;
+                }
+                plim_unlock_(c);
+                plim_mutex_lock_(&self.mutex);
+                self.woken = self.woken || found;
+                deadline = PLIM_FOREVER;
+            }
+            plim_mutex_unlock_(&self.mutex);
+        }
+        plim_cond_destroy_(&self.cond);
+    }
+    plim_mutex_destroy_(&self.mutex);
+}
+
+PLIM_SLOW_ void plim_nap_(int64_t until)
+{
+    plim_counter nobody;
+    plim_store_relaxed_(&nobody.word, 0);
+    plim_store_relaxed_(&nobody.lock, 0);
+    nobody.first = NULL;
+    plim_park_(&nobody, PLIM_LANE_NORMAL, 0, until);
+}
+
+#else /* !PLIM_PARK_CND */
+
+#ifndef PLIM_PLATFORM
+
+/* The address of a half of the word, which is the first member; for the kernel only. */
+static inline void *plim_address_(plim_counter *c, int lane)
+{
+    static const uint16_t probe = 1;
+    bool low_first = *(const unsigned char *)&probe == 1;
+    return (char *)c + ((lane == PLIM_LANE_STARVING) == low_first ? 4 : 0);
+}
+
+#if defined(__linux__)
+
+#ifdef PLIM_PROCESS_SHARED
+#define PLIM_FUTEX_(op) (op)
+#else
+#define PLIM_FUTEX_(op) ((op) | 128) /* FUTEX_PRIVATE_FLAG */
+#endif
+
+PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+{
+    /* FUTEX_WAIT_BITSET is the wait with an absolute deadline, on the monotonic clock. */
+    const int op = PLIM_FUTEX_(9);
+    void *address = plim_address_(c, lane);
+    plim_timespec_ at = {deadline / 1000000000, deadline % 1000000000};
+    plim_timespec_ *until = deadline == PLIM_FOREVER ? NULL : &at;
+    int saved = errno;
+#if LONG_MAX > INT32_MAX || !defined(SYS_futex_time64)
+    syscall(SYS_futex, address, op, half, until, NULL, UINT32_MAX);
+#else
+    long result = syscall(SYS_futex_time64, address, op, half, until, NULL, UINT32_MAX);
+#ifdef SYS_futex
+    if (result != 0 && errno == ENOSYS) { /* Linux before 5.1: its clock is 32 bits wide */
+        long old[2] = {at.sec < INT32_MAX ? (long)at.sec : INT32_MAX, (long)at.nsec};
+        syscall(SYS_futex, address, op, half, until == NULL ? NULL : old, NULL, UINT32_MAX);
+    }
+#else
+    (void)result;
+#endif
+#endif
+    errno = saved;
+}
+
+PLIM_SLOW_ void plim_unpark_(plim_counter *c, int lane, uint32_t count)
+{
+    int saved = errno;
+    int most = count < INT_MAX ? (int)count : INT_MAX;
+#ifdef SYS_futex
+    syscall(SYS_futex, plim_address_(c, lane), PLIM_FUTEX_(1), most, NULL, NULL, 0);
+#else
+    syscall(SYS_futex_time64, plim_address_(c, lane), PLIM_FUTEX_(1), most, NULL, NULL, 0);
+#endif
+    errno = saved;
+}
+
+#elif defined(_WIN32)
+
+PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+{
+    DWORD ms = INFINITE;
+    if (deadline != PLIM_FOREVER) {
+        /* Rounded up, or a wait of less than a millisecond would not wait; and bounded, since
+         * the caller loops anyway. */
+        int64_t left = deadline - plim_now_();
+        int64_t round = left <= 0 ? 0 : left / PLIM_MS(1) + 1;
+        ms = round < 86400000 ? (DWORD)round : 86400000;
+    }
+    WaitOnAddress(plim_address_(c, lane), &half, sizeof half, ms);
+}
+
+PLIM_SLOW_ void plim_unpark_(plim_counter *c, int lane, uint32_t count)
+{
+    void *address = plim_address_(c, lane);
+    if (count == PLIM_ALL_) {
+        WakeByAddressAll(address);
+        return;
+    }
+    while (count-- > 0) {
+        WakeByAddressSingle(address);
+    }
+}
+
+#else /* macOS: the public call where the deployment target has it, else what libc++ uses */
+
+#if __MAC_OS_X_VERSION_MIN_REQUIRED >= 140400 && __has_include(<os/os_sync_wait_on_address.h>)
+#define PLIM_OS_SYNC_
+#include <os/os_sync_wait_on_address.h>
+#else
+#ifdef __cplusplus
+extern "C" {
+#endif
+extern int __ulock_wait(uint32_t operation, void *address, uint64_t value, uint32_t timeout_us);
+extern int __ulock_wake(uint32_t operation, void *address, uint64_t wake_value);
+#ifdef __cplusplus
+}
+#endif
+#endif
+
+PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+{
+    void *address = plim_address_(c, lane);
+    int64_t left = deadline == PLIM_FOREVER ? 0 : deadline - plim_now_();
+    int saved = errno;
+    if (deadline != PLIM_FOREVER && left <= 0) {
+        return; /* to either call, 0 would mean something else */
+    }
+#ifdef PLIM_OS_SYNC_
+    if (left == 0) {
+        os_sync_wait_on_address(address, half, sizeof half, OS_SYNC_WAIT_ON_ADDRESS_NONE);
+    } else {
+        os_sync_wait_on_address_with_timeout(address, half, sizeof half,
+                                             OS_SYNC_WAIT_ON_ADDRESS_NONE,
+                                             OS_CLOCK_MACH_ABSOLUTE_TIME, (uint64_t)left);
+    }
+#else
+    int64_t us = left / 1000 + 1;
+    __ulock_wait(1 /* UL_COMPARE_AND_WAIT */, address, half,
+                 left == 0        ? 0
+                 : us < INT32_MAX ? (uint32_t)us
+                                  : INT32_MAX);
+#endif
+    errno = saved;
+}
+
+PLIM_SLOW_ void plim_unpark_(plim_counter *c, int lane, uint32_t count)
+{
+    void *address = plim_address_(c, lane);
+    int saved = errno;
+#ifdef PLIM_OS_SYNC_
+    if (count == PLIM_ALL_) {
+        os_sync_wake_by_address_all(address, 4, OS_SYNC_WAKE_BY_ADDRESS_NONE);
+        count = 0;
+    }
+    while (count-- > 0 &&
+           os_sync_wake_by_address_any(address, 4, OS_SYNC_WAKE_BY_ADDRESS_NONE) == 0) {
+        continue;
+    }
+#else
+    if (count == PLIM_ALL_) {
+        __ulock_wake(1 | 0x100 /* ULF_WAKE_ALL */, address, 0);
+        count = 0;
+    }
+    while (count-- > 0 && __ulock_wake(1, address, 0) == 0) {
+        continue;
+    }
+#endif
+    errno = saved;
+}
+
+#endif
+
+/* Sleeps until then on an address that nobody wakes: no back end needs another system call. */
+PLIM_SLOW_ void plim_nap_(int64_t until)
+{
+    plim_counter nobody;
+    plim_store_relaxed_(&nobody.word, 0);
+    plim_park_(&nobody, PLIM_LANE_NORMAL, 0, until);
+}
+
+#endif /* PLIM_PLATFORM */
+
+static inline void plim_wake_(plim_counter *c, plim_step step)
+{
+    if (step.wake_starving != 0) {
+        plim_unpark_(c, PLIM_LANE_STARVING, step.wake_starving);
+    }
+    if (step.wake_normal != 0) {
+        plim_unpark_(c, PLIM_LANE_NORMAL, step.wake_normal);
+    }
+}
+
+static inline bool plim_commit_relaxed_(plim_counter *c, uint64_t *seen, plim_step step)
+{
+    bool done = plim_cas_relaxed_(&c->word, seen, step.word);
+    if (done) {
+        plim_wake_(c, step);
+    }
+    return done;
+}
+
+PLIM_FAST_ bool plim_commit_acquire_(plim_counter *c, uint64_t *seen, plim_step step)
+{
+    bool done = plim_cas_acquire_(&c->word, seen, step.word);
+    if (done) {
+        plim_wake_(c, step);
+    }
+    return done;
+}
+
+PLIM_FAST_ bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_step step)
+{
+    bool done = plim_cas_release_(&c->word, seen, step.word);
+    if (done) {
+        plim_wake_(c, step);
+    }
+    return done;
+}
+
+#endif /* PLIM_PARK_CND */
+
+/* A waiter is promoted to the starving lane when it is woken, finds nothing, and has waited this
+ * long for each thread that waits, itself included. Were it the same for all, everybody would be
+ * promoted as soon as a turn of all waiters takes longer, and every permit then be handed over at
+ * the speed of a wake-up.
+ *
+ * Why nobody starves. Promotion comes with a wake-up, never by an alarm, and Linux wakes the one
+ * that has slept longest (so does PLIM_PARK_CND; other systems do not say). So old age is noticed
+ * in the order of arrival: two releases that find nobody starving are enough to serve the oldest
+ * (the first wakes it, and if a passer-by is faster it is promoted; the second is owed to it), and
+ * one that is woken too young goes to sleep behind the others. With alarms the young would be
+ * promoted beside the old, whoever comes back after each turn would fill the lane's few places, and
+ * the rest would sleep for ever. */
+#define PLIM_PATIENCE_NS_ PLIM_US(500)
+
+/* How many times to look at the word before sleeping. A wake-up across CPUs costs many times what
+ * a short hold does, so a few microseconds of looking are worth it where another CPU may give the
+ * permit meanwhile; 0 turns it off. May differ between files.
+ * One wait in 16 looks 16 times as often, which doubles the average. Without that, two threads that
+ * hand over to each other and have once lost step never find it again: each wake-up takes longer
+ * than the other side looks, so that one sleeps too, and needs a wake-up again. */
+#ifndef PLIM_SPIN
+#define PLIM_SPIN 100
+#endif
+#define PLIM_SPIN_UNASKED_ 20 /* cheaper than asking whether there is another CPU */
+#define PLIM_SPIN_LONG_ 16
+
+/* A sleep that lasted less than this did not happen: the word had moved before the kernel looked,
+ * or a wake-up was under way already. */
+#define PLIM_HURRIED_NS_ PLIM_US(10)
+#define PLIM_NAP_NS_ PLIM_US(50)
+
+/* Looks for a while whether a permit gets free, and returns the last word seen. Only while nobody
+ * waits: those who do have been looking already, and permits are scarcer than CPUs. */
+PLIM_SLOW_ uint64_t plim_spin_(plim_counter *c, uint64_t w)
+{
+    int looks = PLIM_SPIN;
+    for (int i = 0; i < looks; i++) {
+        if (plim_free_(w) > 0 || plim_waiters_(w) != 0 || plim_closed_(w)) {
+            break;
+        }
+        if (i == PLIM_SPIN_UNASKED_) {
+            if (!plim_many_cpus_()) {
+                break;
+            }
+            /* The clock's last digits are dice enough, and need no state. */
+            looks = plim_now_() / 16 % PLIM_SPIN_LONG_ == 0 ? looks * PLIM_SPIN_LONG_ : looks;
+        }
+        plim_pause_();
+        w = plim_load_relaxed_(&c->word);
+    }
+    return w;
+}
+
+/*
+ * Waits as a registered waiter, until the wait ends one way or another.
+ *
+ * Where permits change hands faster than a thread can fall asleep, a woken waiter that finds none
+ * is caught in a bad cycle: it uses up its token and goes to sleep, a release meanwhile issues the
+ * token again, with a system call, and so the sleep ends before it began. Both sides then pay a
+ * system call per permit. The way out is to keep the token for a nap, a short sleep that nobody
+ * ends: releases issue no wake-up as long as the token is out, and the waiter looks again by
+ * itself. It naps only when its last sleep was over at once and still there is no permit, so when
+ * holds are long enough to sleep through, nobody naps while a permit is free.
+ */
+PLIM_SLOW_ int plim_wait_registered_(plim_counter *c, int64_t now, int64_t deadline)
+{
+    const int64_t since = now;
+    int lane = PLIM_LANE_NORMAL;
+    bool hurried = false;
+    uint64_t w = plim_load_relaxed_(&c->word);
+    for (;;) {
+        int64_t promotion = since + PLIM_PATIENCE_NS_ * (int64_t)plim_waiters_(w);
+        plim_step step = plim_wait_step_(w, lane, now >= promotion, now >= deadline);
+        if (step.answer == PLIM_SLEEPS_) {
+            int64_t before = now;
+            plim_park_(c, lane, plim_half_(w, lane), deadline);
+            w = plim_load_relaxed_(&c->word);
+            now = plim_now_();
+            hurried = now - before < PLIM_HURRIED_NS_;
+        } else if (step.answer == PLIM_WAITS_ && hurried) {
+            int64_t until = now + PLIM_NAP_NS_;
+            plim_nap_(until < deadline ? until : deadline);
+            w = plim_load_relaxed_(&c->word);
+            now = plim_now_();
+            hurried = false;
+        } else if (step.answer == 0 ? plim_commit_acquire_(c, &w, step)
+                                    : plim_commit_relaxed_(c, &w, step)) {
+            if (step.answer >= 0) {
+                return step.answer;
+            }
+            lane = step.answer == PLIM_PROMOTED_ ? PLIM_LANE_STARVING : lane;
+            w = step.word;
+        }
+    }
+}
+
+/* Takes a permit, or waits for one without looking for long. */
+PLIM_SLOW_ int plim_acquire_unspun_(plim_counter *c, uint32_t limit, int64_t timeout_ns, uint64_t w)
+{
+    for (;;) {
+        plim_step step = timeout_ns > 0 ? plim_admit_step_(w, limit) : plim_take_step_(w, 1);
+        if (step.answer == 0) {
+            if (plim_commit_acquire_(c, &w, step)) {
+                return 0;
+            }
+        } else if (step.answer == PLIM_WAITS_) {
+            if (plim_commit_relaxed_(c, &w, step)) {
+                int64_t now = plim_now_();
+                return plim_wait_registered_(c, now, plim_deadline_(now, timeout_ns));
+            }
+        } else {
+            return step.answer == EAGAIN && timeout_ns <= 0 ? ETIMEDOUT : step.answer;
+        }
+    }
+}
+
+PLIM_SLOW_ int plim_acquire_slow_(plim_counter *c, uint32_t limit, int64_t timeout_ns)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    w = timeout_ns > 0 ? plim_spin_(c, w) : w;
+    return plim_acquire_unspun_(c, limit, timeout_ns, w);
+}
+
+/* Requires that no other thread uses the counter yet, or any more. */
+static inline void plim_init_(plim_counter *c, uint32_t permits)
+{
+    plim_store_relaxed_(&c->word, permits * PLIM_PERMIT_ONE_);
+#ifdef PLIM_PARK_CND
+    plim_store_relaxed_(&c->lock, 0);
+    c->first = NULL;
+#endif
+}
+
+/* Takes a permit, if need be after a wait; at most `limit` threads wait at once. 0, ESHUTDOWN,
+ * EAGAIN (that many wait), ETIMEDOUT. A timeout of 0 or less neither waits nor spins. */
+static inline int plim_acquire_(plim_counter *c, uint32_t limit, int64_t timeout_ns)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    plim_step step = plim_take_step_(w, 1);
+    if (PLIM_LIKELY_(step.answer == 0) && PLIM_LIKELY_(plim_commit_acquire_(c, &w, step))) {
+        return 0;
+    }
+    return plim_acquire_slow_(c, limit, timeout_ns);
+}
+
+/* Takes n permits or none, without waiting: 0, ESHUTDOWN, EAGAIN. */
+PLIM_FAST_ int plim_try_acquire_(plim_counter *c, uint32_t n)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    for (;;) {
+        plim_step step = plim_take_step_(w, n);
+        if (step.answer != 0 || PLIM_LIKELY_(plim_commit_acquire_(c, &w, step))) {
+            return step.answer; /* definite: only a changed word is another try */
+        }
+    }
+}
+
+PLIM_SLOW_ int plim_release_slow_(plim_counter *c, uint32_t n)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    for (;;) {
+        plim_step step = plim_put_step_(w, n);
+        if (step.answer != 0 || plim_commit_release_(c, &w, step)) {
+            return step.answer;
+        }
+    }
+}
+
+/* Gives n permits and wakes whom they concern: 0, EOVERFLOW. */
+PLIM_FAST_ int plim_release_(plim_counter *c, uint32_t n)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    if (PLIM_LIKELY_(plim_waiters_(w) == 0)) {
+        plim_step step = plim_put_step_(w, n);
+        if (PLIM_LIKELY_(step.answer == 0) && PLIM_LIKELY_(plim_commit_release_(c, &w, step))) {
+            return 0;
+        }
+    }
+    return plim_release_slow_(c, n);
+}
+
+static inline int plim_reduce_(plim_counter *c, uint32_t n)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    for (;;) {
+        plim_step step = plim_reduce_step_(w, n);
+        if (step.answer != 0 || plim_commit_relaxed_(c, &w, step)) {
+            return step.answer;
+        }
+    }
+}
+
+static inline uint32_t plim_drain_(plim_counter *c)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    for (;;) {
+        plim_step step = plim_drain_step_(w);
+        if (step.answer == 0 || plim_commit_acquire_(c, &w, step)) {
+            return (uint32_t)step.answer;
+        }
+    }
+}
+
+static inline void plim_close_(plim_counter *c)
+{
+    uint64_t w = plim_load_relaxed_(&c->word);
+    while (!plim_closed_(w) && !plim_commit_relaxed_(c, &w, plim_close_step_(w))) {
+        continue;
+    }
+}
+
+#endif /* PLIM_CORE_VERSION */
+/* <<< core */
+
+/* >>> gate (stamped from core/gate.h by `make stamp`; edit it there) */
+#ifndef PLIM_GATE_H_
+#define PLIM_GATE_H_
+
+/*
+ * A gate: a word that many change with one atomic step while nobody waits, and under a lock as
+ * soon as somebody does; and those who wait, in lists that the lock protects.
+ *
+ * The two lowest bits of the word belong to the gate, the rest to its owner:
+ *
+ * HELD      The lock is held and the word belongs to its holder, for a moment.
+ * WATCHED   Somebody is concerned by the next change, whatever it is: so it must be made under the
+ *           lock, which looks after them. Set and cleared under the lock.
+ *
+ * There are two ways to change the word. The fast one, a single compare-exchange, is open while
+ * both bits are 0. Everything else holds the lock, and begins by setting HELD (or finds WATCHED
+ * set): from then on every compare-exchange of the fast way fails or is not even tried, so the
+ * holder works on a copy and stores it when it is done.
+ *
+ * Why nobody who waits is forgotten. Who has to wait decides so under the lock, with the word
+ * frozen, and joins its list in the same critical section, which leaves WATCHED set as long as it
+ * waits. So whatever could end the wait happens under the lock from then on, and the owner sees to
+ * it that each such section ends those waits that it can.
+ *
+ * Memory orders. A fast change acquires when it takes something and releases when it gives
+ * something back. Setting HELD is an acquire, so the holder sees what came with earlier gifts (if
+ * WATCHED was set, they came under the lock, which is an acquire itself); storing the word back is
+ * a release, which passes it on to the next fast taker. Those whose waits are ended under the lock
+ * get it by the release of their `wake`.
+ */
+#define PLIM_HELD_ ((uint64_t)1)
+#define PLIM_WATCHED_ ((uint64_t)1 << 1)
+
+typedef struct plim_gate_ {
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) word;
+    plim_counter lock; /* one permit */
+} plim_gate_;
+
+/* ---- Lists ---- */
+
+typedef struct plim_node_ {
+    struct plim_node_ *next, *prev;
+} plim_node_;
+
+typedef struct plim_list_ {
+    plim_node_ *first, *last;
+} plim_list_;
+
+static inline void plim_append_(plim_list_ *list, plim_node_ *node)
+{
+    node->next = NULL;
+    node->prev = list->last;
+    *(list->last != NULL ? &list->last->next : &list->first) = node;
+    list->last = node;
+}
+
+static inline void plim_prepend_(plim_list_ *list, plim_node_ *node)
+{
+    node->next = list->first;
+    node->prev = NULL;
+    *(list->first != NULL ? &list->first->prev : &list->last) = node;
+    list->first = node;
+}
+
+static inline void plim_unlink_(plim_list_ *list, plim_node_ *node)
+{
+    *(node->prev != NULL ? &node->prev->next : &list->first) = node->next;
+    *(node->next != NULL ? &node->next->prev : &list->last) = node->prev;
+}
+
+/* ---- Those who wait ---- */
+
+/*
+ * Somebody who sleeps. It lives on its owner's stack and is a member of one list, under the lock.
+ *
+ * Its end is decided once, by `state`: whoever ends the wait changes WAITING to ENDED under the
+ * lock and takes it off its list, and gives `wake` its permit after the lock has been let go, the
+ * last touch. A wait that times out changes WAITING to LEAVING, and takes itself off the list,
+ * under the lock. So a thread whose wait was ended does not touch the object any more, and one that
+ * leaves by itself is still counted as waiting until it is gone.
+ */
+typedef struct plim_waiter_ {
+    plim_node_ node; /* the first member: a node of a list of waiters is one */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) state;
+    plim_counter wake;
+    int answer;
+} plim_waiter_;
+
+enum { PLIM_WAITING_, PLIM_ENDED_, PLIM_LEAVING_ };
+
+static inline void plim_waiter_init_(plim_waiter_ *waiter)
+{
+    plim_store_relaxed_(&waiter->state, PLIM_WAITING_);
+    plim_init_(&waiter->wake, 0);
+    waiter->answer = 0;
+}
+
+/* Decides how a wait ends; false if the other side was faster. Relaxed: it publishes nothing,
+ * whatever the sleeper reads afterwards comes with its `wake`. */
+static inline bool plim_decide_(plim_waiter_ *waiter, uint64_t end)
+{
+    uint64_t state = PLIM_WAITING_;
+    while (!plim_cas_relaxed_(&waiter->state, &state, end)) {
+        if (state != PLIM_WAITING_) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Ends the wait of a waiter on that list, unless it is leaving by itself. It is woken when the
+ * section is over, see plim_gate_unlock_. */
+static inline bool plim_end_wait_(plim_list_ *woken, plim_list_ *list, plim_waiter_ *waiter,
+                                  int answer)
+{
+    if (!plim_decide_(waiter, PLIM_ENDED_)) {
+        return false;
+    }
+    plim_unlink_(list, &waiter->node);
+    waiter->answer = answer;
+    plim_append_(woken, &waiter->node);
+    return true;
+}
+
+/* Ends all of them, and returns how many those were. */
+PLIM_SLOW_ uint32_t plim_end_waits_(plim_list_ *woken, plim_list_ *list, int answer)
+{
+    uint32_t ended = 0;
+    for (plim_node_ *next, *at = list->first; at != NULL; at = next) {
+        next = at->next;
+        ended += plim_end_wait_(woken, list, (plim_waiter_ *)(void *)at, answer);
+    }
+    return ended;
+}
+
+/* Sleeps until the wait is ended and returns its answer; or ETIMEDOUT, and then the waiter has to
+ * be taken off its list. */
+PLIM_SLOW_ int plim_sleep_(plim_waiter_ *self, int64_t timeout_ns, bool spin)
+{
+    int error = spin ? plim_acquire_(&self->wake, PLIM_WAITERS_MAX, timeout_ns)
+                     : plim_acquire_unspun_(&self->wake, PLIM_WAITERS_MAX, timeout_ns,
+                                            plim_load_relaxed_(&self->wake.word));
+    if (error != 0) {
+        if (plim_decide_(self, PLIM_LEAVING_)) {
+            return ETIMEDOUT;
+        }
+        plim_acquire_(&self->wake, PLIM_WAITERS_MAX, PLIM_FOREVER);
+    }
+    return self->answer;
+}
+
+/* Between two looks at something that another thread is about to change; says whether to look on.
+ * After the first few looks the CPU is offered to that thread. If somebody else keeps it for long,
+ * the machine is busy, and a wake-up comes sooner than the next look would. */
+static inline bool plim_look_on_(int look, int few)
+{
+    if (look < few) {
+        plim_pause_();
+        return true;
+    }
+    int64_t before = plim_now_();
+    plim_thread_yield_();
+    return plim_now_() - before < PLIM_US(100);
+}
+
+/* ---- The lock ---- */
+
+/* The lock is held for some fifty nanoseconds, unless its holder was preempted. So looking for a
+ * while is enough most of the time, and giving the holder a CPU most of the others. Each look takes
+ * the cache line away from the holder, who is about to write to it: so they are few and far between
+ * (four times as far made a start of weighted_sem.h half as long). */
+enum { PLIM_SOON_ = 4, PLIM_LATER_ = 200 }; /* pauses between two looks */
+PLIM_SLOW_ void plim_gate_lock_slow_(plim_gate_ *gate, int pauses)
+{
+    for (int i = 0; i < PLIM_SPIN; i++) {
+        if (i % 32 == 31) {
+            plim_thread_yield_();
+        }
+        for (int j = 0; j < pauses; j++) {
+            plim_pause_();
+        }
+        if (plim_available_(plim_load_relaxed_(&gate->lock.word)) > 0 &&
+            plim_try_acquire_(&gate->lock, 1) == 0) {
+            return;
+        }
+    }
+    while (plim_acquire_(&gate->lock, PLIM_WAITERS_MAX, PLIM_FOREVER) != 0) {
+        plim_thread_yield_(); /* half a million threads stand there already */
+    }
+}
+
+/* Begins a section and returns the word, which is the caller's until plim_gate_unlock_. */
+PLIM_FAST_ uint64_t plim_gate_lock_(plim_gate_ *gate, int pauses)
+{
+    if (plim_try_acquire_(&gate->lock, 1) != 0) {
+        plim_gate_lock_slow_(gate, pauses);
+    }
+    uint64_t word = plim_load_relaxed_(&gate->word);
+    while ((word & PLIM_WATCHED_) == 0 &&
+           !plim_cas_acquire_(&gate->word, &word, word | PLIM_HELD_)) {
+        continue;
+    }
+    return word;
+}
+
+/* Ends the section, and then wakes those whose waits it has ended. The release of the lock is the
+ * last touch of the object: those that are woken afterwards are not part of it. */
+PLIM_FAST_ void plim_gate_unlock_(plim_gate_ *gate, uint64_t word, bool watched, plim_list_ *woken)
+{
+    word &= ~(PLIM_HELD_ | PLIM_WATCHED_);
+    plim_store_release_(&gate->word, watched ? word | PLIM_WATCHED_ : word);
+    plim_release_(&gate->lock, 1);
+    for (plim_node_ *next, *at = woken->first; at != NULL; at = next) {
+        next = at->next; /* before it wakes: then its frame is gone */
+        plim_release_(&((plim_waiter_ *)(void *)at)->wake, 1);
+    }
+}
+
+/* Requires that nobody uses it yet. */
+static inline void plim_gate_init_(plim_gate_ *gate, uint64_t word)
+{
+    plim_store_relaxed_(&gate->word, word);
+    plim_init_(&gate->lock, 1);
+}
+
+#endif /* PLIM_GATE_H_ */
+/* <<< gate */
+
+/* >>> places (stamped from core/places.h by `make stamp`; edit it there) */
+#ifndef PLIM_PLACES_H_
+#define PLIM_PLACES_H_
+
+/*
+ * Who waits for whom.
+ *
+ * A place is something that one thread at a time runs, such as an event loop: others wait for it,
+ * and while the thread itself waits for another place, so does everything here. A thread that is
+ * about to wait says so in each place that it runs, and then follows the chain: the place that it
+ * wants to wait for, what that one's thread waits for, and so on. If it comes back to itself, the
+ * wait would never end.
+ *
+ * Why no circle goes unnoticed. Each edge is published under the lock of its place before the walk
+ * begins. So of those whose edges make up a circle, the one that published last finds all of them.
+ *
+ * Why none is imagined, and nothing is followed into freed memory. The walk keeps the lock of every
+ * place on the path until its end, so all edges that it saw hold at the same time; and an edge,
+ * which is taken back under the lock too, keeps what it leads to alive. All locks but the first are
+ * tried, not waited for, and all are let go if one cannot be had: so walks do not wait for each
+ * other either.
+ *
+ * Where a thread is, is a variable of its own, and static: one for each source file. The object
+ * remembers by whose file it was initialised and asks that one.
+ */
+typedef struct plim_place_ {
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) lock;   /* 1: held, for a moment */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) thread; /* that runs it; 0: none. Changes under the lock */
+    struct plim_place_ *outer;                  /* that the same thread ran before; only its own */
+    struct plim_place_ *awaits;                 /* under the lock; NULL: it does not wait */
+    struct plim_place_ **(*here)(void);         /* where a thread is; constant */
+} plim_place_;
+
+#ifdef PLIM_PLATFORM
+#define plim_here_() ((plim_place_ **)explore_here())
+#else
+#ifdef __cplusplus
+#define PLIM_THREAD_LOCAL_ thread_local
+#else
+#define PLIM_THREAD_LOCAL_ _Thread_local
+#endif
+
+static inline plim_place_ **plim_here_(void)
+{
+    static PLIM_THREAD_LOCAL_ plim_place_ *here; /* the innermost place, or NULL */
+    return &here;
+}
+#endif
+
+enum { PLIM_PATH_MAX_ = 64 }; /* a longer chain of waits is not followed to its end */
+
+#ifndef PLIM_LOCK_LOOKS_
+#define PLIM_LOCK_LOOKS_ 64
+#endif
+
+/* A lock that is let go by a plain store. It is held for some ten nanoseconds, so whoever finds it
+ * taken looks again, offers its CPU, and if all that was in vain naps: even if the holder has been
+ * preempted by one with a higher priority, it gets to run. */
+PLIM_SLOW_ void plim_spin_lock_slow_(PLIM_ATOMIC_(uint64_t) * lock)
+{
+    for (int look = 1;; look++) {
+        uint64_t open = plim_load_relaxed_(lock);
+        if (open == 0 && plim_cas_acquire_(lock, &open, 1)) {
+            return;
+        }
+        if (look > PLIM_LOCK_LOOKS_) {
+            plim_nap_(plim_now_() + PLIM_NAP_NS_);
+        } else if (look % 8 == 0) {
+            plim_thread_yield_();
+        } else {
+            plim_pause_();
+        }
+    }
+}
+
+PLIM_FAST_ bool plim_spin_try_lock_(PLIM_ATOMIC_(uint64_t) * lock)
+{
+    uint64_t open = 0;
+    return plim_cas_acquire_(lock, &open, 1);
+}
+
+PLIM_FAST_ void plim_spin_lock_(PLIM_ATOMIC_(uint64_t) * lock)
+{
+    if (!PLIM_LIKELY_(plim_spin_try_lock_(lock))) {
+        plim_spin_lock_slow_(lock);
+    }
+}
+
+PLIM_FAST_ void plim_spin_unlock_(PLIM_ATOMIC_(uint64_t) * lock)
+{
+    plim_store_release_(lock, 0);
+}
+
+/* Sets what all places that this thread runs wait for; NULL ends it. */
+static inline void plim_awaits_(plim_place_ *innermost, plim_place_ *target)
+{
+    for (plim_place_ *at = innermost; at != NULL; at = at->outer) {
+        plim_spin_lock_(&at->lock);
+        at->awaits = target;
+        plim_spin_unlock_(&at->lock);
+    }
+}
+
+/* Whether the chain of waits that begins at target leads to this thread. */
+PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self)
+{
+    plim_place_ *path[PLIM_PATH_MAX_];
+    for (;;) {
+        int length = 0;
+        bool found = false, blocked = false;
+        plim_spin_lock_(&target->lock);
+        path[length++] = target;
+        while (!found && !blocked && length < PLIM_PATH_MAX_) {
+            plim_place_ *last = path[length - 1];
+            found = plim_load_relaxed_(&last->thread) == self;
+            if (found || last->awaits == NULL) {
+                break;
+            }
+            blocked = !plim_spin_try_lock_(&last->awaits->lock);
+            if (!blocked) {
+                path[length] = last->awaits;
+                length++;
+            }
+        }
+        while (length > 0) {
+            plim_spin_unlock_(&path[--length]->lock);
+        }
+        if (!blocked) {
+            return found;
+        }
+        plim_thread_yield_();
+    }
+}
+
+/* Before a wait of a thread that is at `innermost` (NULL: nowhere, and then all is well) for
+ * target. False: it would wait for itself. True: it may wait, and then calls plim_wait_over_. */
+static inline bool plim_may_wait_(plim_place_ *innermost, plim_place_ *target)
+{
+    if (innermost == NULL) {
+        return true;
+    }
+    plim_awaits_(innermost, target);
+    if (plim_leads_here_(target, plim_thread_id_())) {
+        plim_awaits_(innermost, NULL);
+        return false;
+    }
+    return true;
+}
+
+static inline void plim_wait_over_(plim_place_ *innermost)
+{
+    plim_awaits_(innermost, NULL);
+}
+
+#endif /* PLIM_PLACES_H_ */
+/* <<< places */
+
+/* >>> workers (stamped from core/workers.h by `make stamp`; edit it there) */
+#ifndef PLIM_WORKERS_
+#define PLIM_WORKERS_
+
+/*
+ * Threads that serve an object, and what tells them from those of the program: they block its
+ * signals, carry a name, and their end is noticed even if a job ends them.
+ *
+ *   plim_worker_create_(&thread, run, arg)   as plim_thread_create_, with signals blocked
+ *   plim_worker_begins_(name)                names the calling thread (on Linux), for ps and
+ *                                            debuggers, and disables its cancellation
+ *   PLIM_ON_THREAD_EXIT_(handler, arg)       from here to PLIM_ON_THREAD_EXIT_END_, in one block:
+ *   PLIM_ON_THREAD_EXIT_END_                 if the thread ends (thrd_exit, pthread_exit),
+ *                                            handler(arg) is called. Not outside of POSIX systems.
+ */
+#if (defined(__unix__) || defined(__APPLE__)) && !defined(PLIM_PLATFORM)
+#include <pthread.h>
+#ifdef __cplusplus
+/* By a destructor of our own: that of the C library's header is a symbol in the object file. */
+#define PLIM_ON_THREAD_EXIT_(function, argument) \
+    { \
+        struct plim_guard_type_ { \
+            void (*handler)(void *); \
+            void *arg; \
+            ~plim_guard_type_() \
+            { \
+                if (handler != NULL) { \
+                    handler(arg); \
+                } \
+            } \
+        } plim_guard_ = {function, argument};
+#define PLIM_ON_THREAD_EXIT_END_ \
+    plim_guard_.handler = NULL; \
+    }
+#else
+#define PLIM_ON_THREAD_EXIT_(handler, arg) pthread_cleanup_push(handler, arg);
+#define PLIM_ON_THREAD_EXIT_END_ pthread_cleanup_pop(0);
+#endif
+
+static inline void plim_worker_uncancel_(void)
+{
+#ifdef PTHREAD_CANCEL_DISABLE
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+#endif
+}
+
+#else /* the thread's end goes unnoticed */
+#define PLIM_ON_THREAD_EXIT_(handler, arg) \
+    { \
+        (void)(handler), (void)(arg);
+#define PLIM_ON_THREAD_EXIT_END_ }
+
+static inline void plim_worker_uncancel_(void)
+{
+}
+#endif
+
+#ifndef PLIM_PLATFORM
+
+#if defined(__linux__)
+
+/* Bit s - 1 stands for signal s. Not blocked: those that a fault raises, which a handler of the
+ * program may want to report (4 ILL, 5 TRAP, 6 ABRT, 7 BUS, 8 FPE, 11 SEGV, 31 SYS; the numbers of
+ * most machines, and harmless on the others), and 32 and 33, which belong to the C library. */
+#define PLIM_FAULTS_ 0xc00004f8u
+
+#if defined(__mips__)
+enum { PLIM_SIGSET_SIZE_ = 16 };
+#else
+enum { PLIM_SIGSET_SIZE_ = 8 };
+#endif
+
+/* The mask is inherited, so it is set around the creation: no signal can slip in between. By the
+ * system call, because a strict -std=c11 file sees no sigset_t. */
+static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
+{
+    unsigned long saved[16], blocked[16];
+    int kept = errno;
+    for (size_t i = 0; i < 16; i++) {
+        saved[i] = 0;
+        blocked[i] = ULONG_MAX;
+    }
+    blocked[0] &= ~(unsigned long)PLIM_FAULTS_;
+    blocked[32 / (8 * sizeof(long))] &= ~(1ul << (32 % (8 * sizeof(long))));
+    syscall(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, blocked, saved, PLIM_SIGSET_SIZE_);
+    int error = plim_thread_create_(t, run, arg);
+    syscall(SYS_rt_sigprocmask, 2, saved, NULL, PLIM_SIGSET_SIZE_);
+    errno = kept;
+    return error;
+}
+
+static inline void plim_worker_begins_(const char *name)
+{
+    unsigned long faults[16] = {PLIM_FAULTS_}; /* musl's thrd_create leaves everything blocked */
+    plim_worker_uncancel_();
+    syscall(SYS_rt_sigprocmask, 1 /* SIG_UNBLOCK */, faults, NULL, PLIM_SIGSET_SIZE_);
+    syscall(SYS_prctl, 15 /* PR_SET_NAME: takes the first 15 characters */, name, 0, 0, 0);
+}
+
+#elif defined(__APPLE__)
+#include <signal.h>
+
+static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
+{
+    sigset_t saved, blocked;
+    sigfillset(&blocked);
+    sigdelset(&blocked, SIGILL);
+    sigdelset(&blocked, SIGTRAP);
+    sigdelset(&blocked, SIGABRT);
+    sigdelset(&blocked, SIGBUS);
+    sigdelset(&blocked, SIGFPE);
+    sigdelset(&blocked, SIGSEGV);
+    sigdelset(&blocked, SIGSYS);
+    pthread_sigmask(SIG_SETMASK, &blocked, &saved);
+    int error = plim_thread_create_(t, run, arg);
+    pthread_sigmask(SIG_SETMASK, &saved, NULL);
+    return error;
+}
+
+#else /* Windows has no such signals; elsewhere there is no way that works in a strict C11 file */
+
+static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
+{
+    return plim_thread_create_(t, run, arg);
+}
+
+#endif
+
+#ifndef __linux__
+static inline void plim_worker_begins_(const char *name)
+{
+    plim_worker_uncancel_();
+    (void)name; /* macOS has a call, but not for a strict C11 file */
+}
+#endif
+#endif /* PLIM_PLATFORM */
+#endif /* PLIM_WORKERS_ */
+/* <<< workers */
+
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef PLIM_MALLOC
+#define PLIM_MALLOC(size) malloc(size)
+#define PLIM_FREE(memory) free(memory)
+#elif !defined(PLIM_FREE)
+#error "define both PLIM_MALLOC and PLIM_FREE, or neither"
+#endif
+
+/*
+ * How it works.
+ *
+ *   1. The types
+ *   2. The word       what posters and the loop share, and nothing else
+ *   3. The queue      from the word to what runs next, under the lock
+ *   4. Timers         a wheel of wheels
+ *   5. A turn         and the sleep between two
+ *   6. Who runs it    run and its kin, the thread of its own, the descriptor
+ *   7. Posts          tasks, calls
+ *   8. Work elsewhere
+ *   9. Coroutines
+ *  10. The end, and health
+ *
+ * Two things are shared. The word is all that a poster touches, with one compare-exchange. The
+ * lock protects the rest, and is held for a few instructions: by the loop once for each task that
+ * it takes, and by those who cancel, start timers, close, or ask. Nobody's function is ever called
+ * under it. So a cancel has a definite answer: it and the loop cannot both have the task.
+ */
+
+/* ---- 1. The types --------------------------------------------------------------------------- */
+
+struct loop_scheduler_task {
+    void (*run)(loop_scheduler_task *task, int status);
+    void *arg;
+    /* Private. Of a queued task: */
+    loop_scheduler_task *older_; /* posted before; belongs to the poster until it is published */
+    loop_scheduler_task *newer_; /* set when the loop takes it in; under the lock */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) state_;
+};
+
+/* States of a task. The poster goes from NEVER or TAKEN to QUEUED before it publishes the task;
+ * everything else happens under the lock. */
+enum {
+    LOOP_SCHEDULER_NEVER_,     /* all zero: never posted */
+    LOOP_SCHEDULER_QUEUED_,    /* */
+    LOOP_SCHEDULER_CANCELLED_, /* still in the queue, to be told ECANCELED */
+    LOOP_SCHEDULER_TAKEN_,     /* its run has been called, or is about to be */
+    LOOP_SCHEDULER_STATE_ = 3, /* the bits of these */
+    LOOP_SCHEDULER_ROOM_ = 4,  /* it takes one of max_queue */
+    LOOP_SCHEDULER_OURS_ = 8,  /* not a task of the user's: a call, the end of a work, ... */
+    LOOP_SCHEDULER_AGAIN_ = 16 /* it was TAKEN before it was posted, for when it is refused */
+};
+
+struct loop_scheduler_timer {
+    void (*run)(loop_scheduler_timer *timer, int status);
+    void *arg;
+    uint64_t missed;
+    int policy;
+    /* Private, under the lock. */
+    int state_;                           /* LOOP_SCHEDULER_IDLE_ and so on */
+    uint32_t slot_;                       /* where it is linked */
+    loop_scheduler_timer *next_, **link_; /* in its slot, and what points to it there */
+    int64_t deadline_, period_;
+    uint64_t sequence_;        /* of its start, over all timers */
+    loop_scheduler_task told_; /* tells its cancellation */
+};
+
+enum {
+    LOOP_SCHEDULER_IDLE_,  /* all zero: never started; or told that it was cancelled */
+    LOOP_SCHEDULER_ARMED_, /* */
+    LOOP_SCHEDULER_FIRED_, /* or about to */
+    LOOP_SCHEDULER_UNTOLD_ /* cancelled: told_ is in the queue */
+};
+
+struct loop_scheduler_work {
+    int (*work)(void *arg);
+    void (*then)(loop_scheduler_work *work, int status);
+    void *arg;
+    int result;
+    /* Private. */
+    int status_; /* for `then`; the executor's thread's, until back_ is published */
+    loop_scheduler *loop_;
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) stage_;
+    loop_scheduler_task back_;
+};
+
+/* Stages of a work. */
+enum {
+    LOOP_SCHEDULER_HOME_,    /* all zero: never offloaded */
+    LOOP_SCHEDULER_AWAY_,    /* given to the executor */
+    LOOP_SCHEDULER_REVOKED_, /* likewise, but cancelled */
+    LOOP_SCHEDULER_BEGUN_,   /* it runs, or has run */
+    LOOP_SCHEDULER_BACK_     /* `then` has been called, or is about to be */
+};
+
+struct loop_scheduler_event {
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) lock_;
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) set_; /* 0 or 1; changes under the lock */
+    plim_list_ awaiting_;                     /* coroutines, under the lock */
+};
+
+struct loop_scheduler_coroutine {
+    void (*run)(loop_scheduler_coroutine *co);
+    void *arg;
+    void (*done)(loop_scheduler_coroutine *co);
+    int status;
+    int result;
+    /* Private, and the loop's thread's, if not said otherwise. */
+    int line_;                                  /* where to go on */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) alive_; /* 1 from spawn to its end */
+    int next_;        /* the status with which it is resumed; the setter's until it is queued */
+    plim_node_ node_; /* in event_->awaiting_, under that one's lock, */
+    bool listed_;     /* if it is there: likewise */
+    plim_node_ kept_; /* in the loop's suspended_, */
+    loop_scheduler_event *event_; /* if it awaits one */
+    loop_scheduler *loop_;
+    loop_scheduler_task resume_;
+    loop_scheduler_timer timer_; /* of a sleep, and of the timeout of an await */
+    loop_scheduler_work work_;
+};
+
+typedef struct loop_scheduler_queue_ {
+    loop_scheduler_task *oldest, *newest;
+    uint32_t count;
+} loop_scheduler_queue_;
+
+enum { LOOP_SCHEDULER_LEVELS_ = 9, LOOP_SCHEDULER_SLOTS_ = 64, LOOP_SCHEDULER_LINE_ = 64 };
+
+struct loop_scheduler {
+    /* What posters touch, in a cache line of its own. */
+    plim_counter word_;
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) runner_; /* as place_.thread, here for posters */
+    plim_counter room_;                          /* places left in the queue, if it is bounded */
+    uint32_t max_queue_;                         /* constant; 0: it is not */
+    char gap_[LOOP_SCHEDULER_LINE_];
+
+    /* The lock, and what is read with it for each task. */
+    plim_place_ place_;                              /* its lock is the loop's */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) stop_;       /* 1: somebody wants it to stop */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) next_timer_; /* no timer is due before; under the lock, but
+                                                        read without it as a hint */
+    loop_scheduler_queue_ queue_;                    /* what has been taken in, oldest first */
+    loop_scheduler_task *running_;                   /* the user's task that runs */
+    bool runs_;                                      /* something does */
+    bool timed_;                                     /* slow_ns is set; constant */
+    int wound_up_;                                /* the value of closing_ that the loop has seen */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) closing_; /* LOOP_SCHEDULER_OPEN_ and so on; changes under
+                                                     the lock */
+    int64_t since_;                               /* when the clock was last read */
+    uint64_t posted_, ran_, cancelled_;
+
+    /* Posts of the loop's own thread that have not been joined to the queue; that thread's alone,
+     * and a signal handler's on it. */
+    loop_scheduler_queue_ fresh_;
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) fresh_count_; /* for others to see */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) fresh_busy_;  /* 1: keep out, we are in the middle of it */
+
+    /* The rest, under the lock if not said otherwise. */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) rejected_; /* atomic by itself */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) wakers_;   /* threads about to write to fd_: see there */
+    uint64_t wakes_, sleeps_, fired_;
+    uint32_t peak_queued_;
+    int64_t busy_, idle_, longest_;
+    int64_t marked_;       /* until when busy_ and idle_ count; 0: nobody runs it */
+    bool asleep_;          /* since marked_ */
+    uint32_t offloaded_;   /* works that are not back */
+    plim_list_ suspended_; /* coroutines that await an event, by kept_ */
+    uint32_t suspended_count_;
+    plim_list_ closers_;  /* threads that wait for the end */
+    int64_t drain_until_; /* when DRAIN becomes NOW */
+    bool hurried_;        /* it did */
+    bool over_;           /* closed, and nothing is left */
+    bool thread_known_;   /* thread_ is set, and nobody joins it yet */
+    int thread_state_;    /* LOOP_SCHEDULER_NO_THREAD_ and so on */
+    plim_thread thread_;
+    int fd_, fd_write_; /* -1: there is none; written to by posters, see wakers_ */
+    uint64_t fd_owed_;  /* bytes (Linux: counts) that were or will be written and not read */
+    int cpus_;          /* is it worth looking before sleeping? 0: ask; 1: no; 2: yes */
+    uint32_t rounds_;   /* dice for how long to look */
+
+    /* Constant. */
+    int64_t (*clock_)(void *user);
+    void (*on_slow_)(void *user, loop_scheduler_task *task, int64_t elapsed_ns);
+    void *user_;
+    int64_t slow_ns_;
+    char name_[16];
+
+    /* Timers, under the lock: see there. */
+    int64_t base_;
+    uint64_t sequence_;
+    uint32_t timers_;
+    loop_scheduler_timer *due_;
+    uint64_t occupied_[LOOP_SCHEDULER_LEVELS_];
+    loop_scheduler_timer *slots_[LOOP_SCHEDULER_LEVELS_ * LOOP_SCHEDULER_SLOTS_];
+};
+
+enum { LOOP_SCHEDULER_OPEN_, LOOP_SCHEDULER_DRAINING_, LOOP_SCHEDULER_CANCELLING_ };
+
+enum {
+    LOOP_SCHEDULER_NO_THREAD_,  /* */
+    LOOP_SCHEDULER_HAS_THREAD_, /* it runs the loop, or is about to */
+    LOOP_SCHEDULER_ITS_OVER_    /* it has left the loop, and has to be joined */
+};
+
+static inline void loop_scheduler_lock_(loop_scheduler *l)
+{
+    plim_spin_lock_(&l->place_.lock);
+}
+
+static inline void loop_scheduler_unlock_(loop_scheduler *l)
+{
+    plim_spin_unlock_(&l->place_.lock);
+}
+
+static inline int64_t loop_scheduler_now_(const loop_scheduler *l)
+{
+    return l->clock_ != NULL ? l->clock_(l->user_) : plim_now_();
+}
+
+static inline bool loop_scheduler_is_current(const loop_scheduler *l)
+{
+    return plim_load_relaxed_(&l->runner_) == plim_thread_id_();
+}
+
+/* ---- 2. The word ---------------------------------------------------------------------------- */
+
+/*
+ *   63                       3     2       1       0
+ *   NEWEST                       ARMED   ASLEEP  CLOSED
+ *
+ * NEWEST   The task that was posted last; it points to the one before, and so on. Tasks are aligned
+ *          to 8 bytes, so the low bits are free. A poster puts its task there, the loop takes them
+ *          all at once, leaving none.
+ * ASLEEP   The loop sleeps on the low half of the word, or is about to. Set by the loop in the step
+ *          that finds no task; cleared in the step that publishes one, and whoever has cleared it
+ *          makes the one wake-up call. Or cleared by the loop itself when it is awake again.
+ * ARMED    Likewise, but nobody sleeps here: somebody waits for the descriptor, and whoever clears
+ *          the bit makes it readable.
+ * CLOSED   Set once, by close. Posts are refused from then on, except what the loop still waits
+ *          for: posts of its own tasks, ends of works, resumed coroutines.
+ *
+ * Invariants: NEWEST excludes ASLEEP and ARMED, and these exclude each other.
+ *
+ * Why no post is forgotten. It is in the word when the poster's step has been made. If the loop is
+ * awake, it looks at the word before it sleeps, and cannot set ASLEEP in a word with a task in it:
+ * one compare-exchange decides between them. If ASLEEP was there first, the poster's step clears
+ * it, and the wake-up call follows; the loop, should it be on its way to sleep, tells the kernel to
+ * look for ASLEEP in the low half, where it is no more.
+ *
+ * Why a closed loop runs all it has accepted. CLOSED is set by a step of the same word, so a post
+ * is either before it, and the loop, which looks at the word after it, finds it; or it is refused.
+ *
+ * Memory orders. A post releases, and the step that takes the tasks acquires: what the posters did
+ * has happened for the loop. Each step is a read-modify-write, so those in between continue the
+ * release sequences of all earlier posts. No poster follows NEWEST: that the task which was there
+ * has been taken, run, freed, posted again meanwhile does not matter, it is still the one before.
+ */
+#define LOOP_SCHEDULER_CLOSED_ ((uint64_t)1)
+#define LOOP_SCHEDULER_ASLEEP_ ((uint64_t)2)
+#define LOOP_SCHEDULER_ARMED_BIT_ ((uint64_t)4)
+#define LOOP_SCHEDULER_BITS_ ((uint64_t)7)
+
+static inline loop_scheduler_task *loop_scheduler_newest_(uint64_t word)
+{
+    return (loop_scheduler_task *)(uintptr_t)(word & ~LOOP_SCHEDULER_BITS_);
+}
+
+static inline plim_step loop_scheduler_step_(uint64_t before, uint64_t after)
+{
+    plim_step step = {after, (before & LOOP_SCHEDULER_ASLEEP_) != 0, 0, 0};
+    return step;
+}
+
+/* Makes the descriptor readable. Failing with EAGAIN it is so already, and nothing else can. */
+PLIM_SLOW_ void loop_scheduler_signal_fd_(int fd);
+
+PLIM_SLOW_ void loop_scheduler_wakes_no_more_(loop_scheduler *l)
+{
+    uint64_t wakers = plim_load_relaxed_(&l->wakers_);
+    while (!plim_cas_release_(&l->wakers_, &wakers, wakers - 1)) {
+        continue;
+    }
+}
+
+/*
+ * A step that clears ARMED. The descriptor may be closed, and its number given to another file, as
+ * soon as the task that this publishes has run; so the thread is counted in wakers_ before the
+ * step, and destroy waits until that is 0 again. That is the last touch.
+ */
+PLIM_SLOW_ bool loop_scheduler_disarm_(loop_scheduler *l, uint64_t *word, uint64_t after)
+{
+    plim_add_relaxed_(&l->wakers_, 1);
+    bool done = plim_commit_release_(&l->word_, word, loop_scheduler_step_(*word, after));
+    if (done) {
+        loop_scheduler_signal_fd_(l->fd_write_);
+    }
+    loop_scheduler_wakes_no_more_(l);
+    return done;
+}
+
+/* Publishes a chain of tasks. `always`: even if closed. After the step nothing is touched. */
+PLIM_FAST_ int loop_scheduler_push_(loop_scheduler *l, loop_scheduler_task *newest,
+                                    loop_scheduler_task *oldest, bool always)
+{
+    uint64_t word = plim_load_relaxed_(&l->word_.word);
+    for (;;) {
+        if ((word & LOOP_SCHEDULER_CLOSED_) != 0 && !always) {
+            return ESHUTDOWN;
+        }
+        oldest->older_ = loop_scheduler_newest_(word);
+        uint64_t after = (uint64_t)(uintptr_t)newest | (word & LOOP_SCHEDULER_CLOSED_);
+        if (!PLIM_LIKELY_((word & LOOP_SCHEDULER_ARMED_BIT_) == 0)) {
+            if (loop_scheduler_disarm_(l, &word, after)) {
+                return 0;
+            }
+        } else if (PLIM_LIKELY_(
+                       plim_commit_release_(&l->word_, &word, loop_scheduler_step_(word, after)))) {
+            return 0;
+        }
+    }
+}
+
+/* Ends the loop's sleep, if it sleeps, and adds bits. Always a step, even if it changes nothing:
+ * what was done before it is seen by a loop that sets ASLEEP later. */
+PLIM_SLOW_ void loop_scheduler_rouse_(loop_scheduler *l, uint64_t bits)
+{
+    uint64_t word = plim_load_relaxed_(&l->word_.word);
+    for (;;) {
+        uint64_t after = (word & ~(LOOP_SCHEDULER_ASLEEP_ | LOOP_SCHEDULER_ARMED_BIT_)) | bits;
+        if ((word & LOOP_SCHEDULER_ARMED_BIT_) != 0
+                ? loop_scheduler_disarm_(l, &word, after)
+                : plim_commit_release_(&l->word_, &word, loop_scheduler_step_(word, after))) {
+            return;
+        }
+    }
+}
+
+/* The same under the lock, under which ASLEEP and ARMED are set. */
+static inline void loop_scheduler_rouse_locked_(loop_scheduler *l)
+{
+    if ((plim_load_relaxed_(&l->word_.word) &
+         (LOOP_SCHEDULER_ASLEEP_ | LOOP_SCHEDULER_ARMED_BIT_)) != 0) {
+        loop_scheduler_rouse_(l, 0);
+    }
+}
+
+/* ---- 3. The queue --------------------------------------------------------------------------- */
+
+static inline void loop_scheduler_append_(loop_scheduler_queue_ *queue, loop_scheduler_task *oldest,
+                                          loop_scheduler_task *newest, uint32_t count)
+{
+    oldest->older_ = queue->newest;
+    newest->newer_ = NULL;
+    *(queue->newest != NULL ? &queue->newest->newer_ : &queue->oldest) = oldest;
+    queue->newest = newest;
+    queue->count += count;
+}
+
+static inline void loop_scheduler_unlink_(loop_scheduler_queue_ *queue, loop_scheduler_task *task)
+{
+    *(task->older_ != NULL ? &task->older_->newer_ : &queue->oldest) = task->newer_;
+    *(task->newer_ != NULL ? &task->newer_->older_ : &queue->newest) = task->older_;
+    queue->count--;
+}
+
+/* Keeps a signal handler that posts out of fresh_, and the compiler from moving things across. */
+static inline void loop_scheduler_fresh_busy_(loop_scheduler *l, uint64_t busy)
+{
+#ifndef PLIM_PLATFORM
+    PLIM_STD_(atomic_signal_fence)(PLIM_STD_(memory_order_seq_cst));
+#endif
+    plim_store_relaxed_(&l->fresh_busy_, busy);
+#ifndef PLIM_PLATFORM
+    PLIM_STD_(atomic_signal_fence)(PLIM_STD_(memory_order_seq_cst));
+#endif
+}
+
+/*
+ * Takes in what was posted: first the loop's own posts, then those in the word. That is their
+ * order. A post of the loop's own thread goes to fresh_ only while it sees the word empty, and
+ * otherwise to the word: so whatever is in the word now and happened before an own post was taken
+ * in before. On the loop's thread, under the lock.
+ */
+PLIM_CALLED_ void loop_scheduler_take_in_(loop_scheduler *l)
+{
+    if (l->fresh_.count != 0) {
+        loop_scheduler_fresh_busy_(l, 1);
+        l->posted_ += l->fresh_.count;
+        loop_scheduler_append_(&l->queue_, l->fresh_.oldest, l->fresh_.newest, l->fresh_.count);
+        l->fresh_.oldest = l->fresh_.newest = NULL;
+        l->fresh_.count = 0;
+        plim_store_relaxed_(&l->fresh_count_, 0);
+        loop_scheduler_fresh_busy_(l, 0);
+    }
+
+    uint64_t word = plim_load_relaxed_(&l->word_.word);
+    while (loop_scheduler_newest_(word) != NULL) {
+        if (plim_commit_acquire_(&l->word_, &word,
+                                 loop_scheduler_step_(0, word & LOOP_SCHEDULER_CLOSED_))) {
+            loop_scheduler_task *newest = loop_scheduler_newest_(word), *oldest = newest;
+            uint32_t count = 1;
+            while (oldest->older_ != NULL) {
+                oldest->older_->newer_ = oldest;
+                oldest = oldest->older_;
+                count++;
+            }
+            l->posted_ += count;
+            loop_scheduler_append_(&l->queue_, oldest, newest, count);
+            break;
+        }
+    }
+    l->peak_queued_ = l->queue_.count > l->peak_queued_ ? l->queue_.count : l->peak_queued_;
+}
+
+/* A task of ours, to be queued: by push_, or under the lock by queue_ours_. */
+static inline void loop_scheduler_prepare_(loop_scheduler_task *task,
+                                           void (*run)(loop_scheduler_task *, int), void *arg)
+{
+    task->run = run;
+    task->arg = arg;
+    plim_store_relaxed_(&task->state_, LOOP_SCHEDULER_QUEUED_ | LOOP_SCHEDULER_OURS_);
+}
+
+static inline void loop_scheduler_queue_ours_(loop_scheduler *l, loop_scheduler_task *task)
+{
+    loop_scheduler_append_(&l->queue_, task, task, 1);
+    l->posted_++;
+}
+
+/* ---- 4. Timers ------------------------------------------------------------------------------ */
+
+/*
+ * A wheel of wheels: 9 levels of 64 slots each. Time is cut into grains of 4 microseconds. A slot
+ * of level 0 is a grain, one of level 1 is 64 grains, and so on: level 8 reaches to the end of
+ * time. base_ is the time up to which the wheel has turned. A timer is in the level of the highest
+ * digit (base 64) in which its grain differs from base_'s, in the slot of its own digit there. When
+ * base_ gets to a slot, its timers go down, to where they differ now; at level 0 those that are due
+ * go to due_, in order. So start and cancel take constant time, a timer moves at most 8 times
+ * before it fires, and fires neither early nor late: the wheel only sorts, the deadline decides.
+ *
+ * At each level, slots before base_'s digit are empty; that digit's own slot too, except at level
+ * 0, where it has the timers of the current grain and those that were due when they were started.
+ * So the earliest timers are in the first occupied slot of the lowest occupied level.
+ *
+ * next_timer_ is not later than the earliest deadline (and equal to it unless a slot of a high
+ * level has very many timers: then it is when the slot begins). It may be too early after a cancel.
+ */
+enum { LOOP_SCHEDULER_GRAIN_ = 12, LOOP_SCHEDULER_DIGIT_ = 6, LOOP_SCHEDULER_LOOKS_ = 64 };
+
+/* Values of slot_ that are none of the wheel. */
+enum {
+    LOOP_SCHEDULER_DUE_ = LOOP_SCHEDULER_LEVELS_ * LOOP_SCHEDULER_SLOTS_,
+    LOOP_SCHEDULER_NOWHERE_ /* armed, but waits for its call to return: LOOP_SCHEDULER_DELAY */
+};
+
+static inline int loop_scheduler_highest_bit_(uint64_t x)
+{
+#if defined(__GNUC__) || defined(__clang__)
+    return 63 - __builtin_clzll(x);
+#else
+    int bit = 0;
+    while (x >>= 1) {
+        bit++;
+    }
+    return bit;
+#endif
+}
+
+static inline int loop_scheduler_lowest_bit_(uint64_t x)
+{
+    return loop_scheduler_highest_bit_(x & (~x + 1));
+}
+
+static inline void loop_scheduler_link_(loop_scheduler_timer **head, loop_scheduler_timer *timer)
+{
+    timer->next_ = *head;
+    timer->link_ = head;
+    if (*head != NULL) {
+        (*head)->link_ = &timer->next_;
+    }
+    *head = timer;
+}
+
+/* Into the wheel. */
+static inline void loop_scheduler_insert_(loop_scheduler *l, loop_scheduler_timer *timer)
+{
+    uint64_t base = (uint64_t)l->base_ >> LOOP_SCHEDULER_GRAIN_;
+    uint64_t grain = (uint64_t)timer->deadline_ >> LOOP_SCHEDULER_GRAIN_;
+    grain = timer->deadline_ > l->base_ ? grain : base;
+    uint64_t difference = grain ^ base;
+    int level =
+        difference == 0 ? 0 : loop_scheduler_highest_bit_(difference) / LOOP_SCHEDULER_DIGIT_;
+    uint32_t slot = grain >> (level * LOOP_SCHEDULER_DIGIT_) & (LOOP_SCHEDULER_SLOTS_ - 1);
+    l->occupied_[level] |= (uint64_t)1 << slot;
+    timer->slot_ = (uint32_t)level * LOOP_SCHEDULER_SLOTS_ + slot;
+    loop_scheduler_link_(&l->slots_[timer->slot_], timer);
+}
+
+/* Out of wherever it is. */
+static inline void loop_scheduler_remove_(loop_scheduler *l, loop_scheduler_timer *timer)
+{
+    uint32_t slot = timer->slot_;
+    if (slot == LOOP_SCHEDULER_NOWHERE_) {
+        return;
+    }
+    *timer->link_ = timer->next_;
+    if (timer->next_ != NULL) {
+        timer->next_->link_ = timer->link_;
+    }
+    if (slot != LOOP_SCHEDULER_DUE_ && l->slots_[slot] == NULL) {
+        l->occupied_[slot / LOOP_SCHEDULER_SLOTS_] &=
+            ~((uint64_t)1 << slot % LOOP_SCHEDULER_SLOTS_);
+    }
+}
+
+static inline bool loop_scheduler_before_(const loop_scheduler_timer *a,
+                                          const loop_scheduler_timer *b)
+{
+    return a->deadline_ != b->deadline_ ? a->deadline_ < b->deadline_ : a->sequence_ < b->sequence_;
+}
+
+/* Sorts a list by next_, merging runs of 1, 2, 4, ... timers. */
+PLIM_CALLED_ loop_scheduler_timer *loop_scheduler_sorted_(loop_scheduler_timer *list)
+{
+    for (size_t length = 1;; length *= 2) {
+        loop_scheduler_timer *rest = list, **end = &list;
+        size_t merges = 0;
+        while (rest != NULL) {
+            loop_scheduler_timer *a = rest, *b = rest;
+            size_t left_a = 0, left_b = length;
+            while (left_a < length && b != NULL) {
+                b = b->next_;
+                left_a++;
+            }
+            while (left_a > 0 || (left_b > 0 && b != NULL)) {
+                bool takes_b =
+                    left_a == 0 || (left_b > 0 && b != NULL && loop_scheduler_before_(b, a));
+                loop_scheduler_timer **from = takes_b ? &b : &a;
+                --*(takes_b ? &left_b : &left_a);
+                *end = *from;
+                end = &(*from)->next_;
+                *from = (*from)->next_;
+            }
+            rest = b;
+            merges++;
+        }
+        *end = NULL;
+        if (merges <= 1) {
+            return list;
+        }
+    }
+}
+
+/* The first occupied slot, and when it begins; -1 if there is none. */
+static inline int loop_scheduler_first_slot_(const loop_scheduler *l, int64_t *begins)
+{
+    for (int level = 0; level < LOOP_SCHEDULER_LEVELS_; level++) {
+        if (l->occupied_[level] != 0) {
+            int slot = loop_scheduler_lowest_bit_(l->occupied_[level]);
+            int shift = LOOP_SCHEDULER_GRAIN_ + level * LOOP_SCHEDULER_DIGIT_;
+            uint64_t above = (uint64_t)l->base_ >> shift >> LOOP_SCHEDULER_DIGIT_;
+            *begins = (int64_t)((above << LOOP_SCHEDULER_DIGIT_ | (uint64_t)slot) << shift);
+            return level * LOOP_SCHEDULER_SLOTS_ + slot;
+        }
+    }
+    return -1;
+}
+
+/* Renews next_timer_. */
+static inline void loop_scheduler_look_ahead_(loop_scheduler *l)
+{
+    int64_t earliest = l->due_ != NULL ? l->due_->deadline_ : PLIM_FOREVER, begins;
+    int slot = loop_scheduler_first_slot_(l, &begins);
+    if (l->due_ == NULL && slot >= 0) {
+        int looks = 0;
+        for (loop_scheduler_timer *at = l->slots_[slot]; at != NULL; at = at->next_) {
+            earliest = at->deadline_ < earliest ? at->deadline_ : earliest;
+            if (++looks == LOOP_SCHEDULER_LOOKS_ && slot >= LOOP_SCHEDULER_SLOTS_) {
+                earliest = begins;
+                break;
+            }
+        }
+    }
+    plim_store_relaxed_(&l->next_timer_, (uint64_t)earliest);
+}
+
+/*
+ * Turns the wheel until some timers are due, and puts them into due_; false if there are none. Not
+ * those with a sequence of `bound` or more: they were started after this round began.
+ */
+PLIM_CALLED_ bool loop_scheduler_turn_wheel_(loop_scheduler *l, int64_t now, uint64_t bound)
+{
+    int64_t begins = 0;
+    for (;;) {
+        int slot = loop_scheduler_first_slot_(l, &begins);
+        if (slot < 0 || begins > now) {
+            break;
+        }
+        loop_scheduler_timer *list = l->slots_[slot], *due = NULL;
+        l->slots_[slot] = NULL;
+        l->occupied_[slot / LOOP_SCHEDULER_SLOTS_] &=
+            ~((uint64_t)1 << slot % LOOP_SCHEDULER_SLOTS_);
+        l->base_ = begins > l->base_ ? begins : l->base_;
+        while (list != NULL) {
+            loop_scheduler_timer *timer = list;
+            list = timer->next_;
+            if (timer->deadline_ <= now && timer->sequence_ < bound &&
+                slot < LOOP_SCHEDULER_SLOTS_) {
+                timer->next_ = due;
+                due = timer;
+            } else {
+                loop_scheduler_insert_(l, timer);
+            }
+        }
+        if (due != NULL) {
+            loop_scheduler_timer **link = &l->due_;
+            l->due_ = loop_scheduler_sorted_(due);
+            for (loop_scheduler_timer *at = l->due_; at != NULL; at = at->next_) {
+                at->slot_ = LOOP_SCHEDULER_DUE_;
+                at->link_ = link;
+                link = &at->next_;
+            }
+            return true;
+        }
+        if (slot < LOOP_SCHEDULER_SLOTS_) {
+            return false; /* the grain of now, or what was started since the round began */
+        }
+    }
+    l->base_ = now > l->base_ ? now : l->base_;
+    return false;
+}
+
+/* ---- 5. A turn ------------------------------------------------------------------------------ */
+
+static inline int loop_scheduler_closing_(const loop_scheduler *l)
+{
+    return (int)plim_load_relaxed_(&l->closing_);
+}
+
+/* Is it to stop? Not while it is being closed. */
+static inline bool loop_scheduler_stops_(const loop_scheduler *l)
+{
+    return plim_load_relaxed_(&l->stop_) != 0 && loop_scheduler_closing_(l) == LOOP_SCHEDULER_OPEN_;
+}
+
+/* Something has run while every single thing is timed: NULL if it was not a task. */
+PLIM_CALLED_ void loop_scheduler_took_(loop_scheduler *l, loop_scheduler_task *task)
+{
+    int64_t now = loop_scheduler_now_(l), elapsed = now - l->since_;
+    bool slow = elapsed >= l->slow_ns_;
+    if (slow && l->on_slow_ != NULL) {
+        l->on_slow_(l->user_, task, elapsed);
+        now = loop_scheduler_now_(l);
+    }
+    loop_scheduler_lock_(l);
+    l->since_ = now;
+    l->longest_ = elapsed > l->longest_ ? elapsed : l->longest_;
+    loop_scheduler_unlock_(l);
+}
+
+/* Runs the oldest task of the queue; false if there is none. */
+PLIM_FAST_ bool loop_scheduler_run_next_(loop_scheduler *l)
+{
+    loop_scheduler_lock_(l);
+    loop_scheduler_task *task = l->queue_.oldest;
+    if (task == NULL) {
+        loop_scheduler_unlock_(l);
+        return false;
+    }
+    uint64_t state = plim_load_relaxed_(&task->state_);
+    bool cancelled = (state & LOOP_SCHEDULER_STATE_) == LOOP_SCHEDULER_CANCELLED_ ||
+                     loop_scheduler_closing_(l) == LOOP_SCHEDULER_CANCELLING_;
+    loop_scheduler_unlink_(&l->queue_, task);
+    plim_store_relaxed_(&task->state_, LOOP_SCHEDULER_TAKEN_);
+    loop_scheduler_task *shown = (state & LOOP_SCHEDULER_OURS_) != 0 ? NULL : task;
+    l->running_ = shown;
+    l->runs_ = true;
+    ++*(cancelled ? &l->cancelled_ : &l->ran_);
+    loop_scheduler_unlock_(l);
+
+    if ((state & LOOP_SCHEDULER_ROOM_) != 0) {
+        plim_release_(&l->room_, 1);
+    }
+    task->run(task, cancelled ? ECANCELED : 0);
+    if (l->timed_) {
+        loop_scheduler_took_(l, shown);
+    }
+    return true;
+}
+
+/* Arms a timer that is nowhere. */
+static inline void loop_scheduler_arm_(loop_scheduler *l, loop_scheduler_timer *timer,
+                                       int64_t deadline)
+{
+    timer->deadline_ = deadline;
+    timer->sequence_ = l->sequence_++;
+    loop_scheduler_insert_(l, timer);
+    if (deadline < (int64_t)plim_load_relaxed_(&l->next_timer_)) {
+        plim_store_relaxed_(&l->next_timer_, (uint64_t)deadline);
+    }
+}
+
+/* A periodic timer is about to be called: when again? */
+static inline void loop_scheduler_rearm_(loop_scheduler *l, loop_scheduler_timer *timer,
+                                         int64_t now)
+{
+    if (timer->policy == LOOP_SCHEDULER_DELAY) {
+        timer->sequence_ = l->sequence_++; /* so that one who starts it anew is noticed */
+        timer->slot_ = LOOP_SCHEDULER_NOWHERE_;
+        return;
+    }
+    int64_t next = plim_deadline_(timer->deadline_, timer->period_);
+    if (timer->policy == LOOP_SCHEDULER_SKIP && next <= now) {
+        int64_t periods = (now - timer->deadline_) / timer->period_;
+        timer->missed += (uint64_t)periods;
+        next = plim_deadline_(timer->deadline_ + periods * timer->period_, timer->period_);
+    }
+    loop_scheduler_arm_(l, timer, next);
+}
+
+/* Calls the first timer that is due; false if there is none. */
+PLIM_CALLED_ bool loop_scheduler_fire_next_(loop_scheduler *l, int64_t now, uint64_t bound)
+{
+    loop_scheduler_lock_(l);
+    if (l->due_ == NULL && !loop_scheduler_turn_wheel_(l, now, bound)) {
+        loop_scheduler_look_ahead_(l);
+        loop_scheduler_unlock_(l);
+        return false;
+    }
+    loop_scheduler_timer *timer = l->due_;
+    bool delayed = false;
+    uint64_t sequence = 0;
+    loop_scheduler_remove_(l, timer);
+    if (timer->period_ > 0) {
+        loop_scheduler_rearm_(l, timer, now);
+        delayed = timer->slot_ == LOOP_SCHEDULER_NOWHERE_;
+        sequence = timer->sequence_;
+    } else {
+        timer->state_ = LOOP_SCHEDULER_FIRED_;
+        l->timers_--;
+    }
+    l->running_ = NULL;
+    l->runs_ = true;
+    l->fired_++;
+    loop_scheduler_unlock_(l);
+
+    timer->run(timer, 0);
+    if (delayed) { /* it is periodic, so it is still there: its cancellation is told later */
+        int64_t next = plim_deadline_(loop_scheduler_now_(l), timer->period_);
+        loop_scheduler_lock_(l);
+        if (timer->state_ == LOOP_SCHEDULER_ARMED_ && timer->sequence_ == sequence) {
+            loop_scheduler_arm_(l, timer, next);
+        }
+        loop_scheduler_unlock_(l);
+    }
+    if (l->timed_) {
+        loop_scheduler_took_(l, NULL);
+    }
+    return true;
+}
+
+/*
+ * One turn: what is due and what is queued when it begins. Up to 64 of each by turns; then the
+ * clock is read again, so that neither holds up the other, and timers that have become due
+ * meanwhile are called in time. What is started or posted meanwhile waits. Says whether anything
+ * ran. since_ is the time when it begins, and when it ends.
+ */
+enum { LOOP_SCHEDULER_ROUND_ = 64 };
+PLIM_CALLED_ bool loop_scheduler_turn_(loop_scheduler *l)
+{
+    bool ran = false, more = true;
+    loop_scheduler_lock_(l);
+    loop_scheduler_take_in_(l);
+    uint32_t tasks = l->queue_.count;
+    while (more) {
+        int64_t now = l->since_;
+        uint64_t bound = l->sequence_;
+        loop_scheduler_unlock_(l);
+
+        int fired = 0, done = 0;
+        while (fired < LOOP_SCHEDULER_ROUND_ && !loop_scheduler_stops_(l) &&
+               (int64_t)plim_load_relaxed_(&l->next_timer_) <= now &&
+               loop_scheduler_fire_next_(l, now, bound)) {
+            fired++;
+        }
+        while (done < LOOP_SCHEDULER_ROUND_ && tasks > 0 && !loop_scheduler_stops_(l) &&
+               loop_scheduler_run_next_(l)) {
+            done++;
+            tasks--;
+        }
+        if (fired + done == 0) {
+            loop_scheduler_lock_(l);
+            break;
+        }
+        ran = true;
+        more = (fired == LOOP_SCHEDULER_ROUND_ || (tasks > 0 && done > 0)) &&
+               !loop_scheduler_stops_(l);
+        bool late = loop_scheduler_closing_(l) == LOOP_SCHEDULER_DRAINING_ &&
+                    plim_now_() >= l->drain_until_;
+        now = loop_scheduler_now_(l);
+        loop_scheduler_lock_(l);
+        int64_t elapsed = now - l->since_;
+        l->longest_ = elapsed > l->longest_ ? elapsed : l->longest_;
+        l->since_ = now;
+        if (late) {
+            plim_store_relaxed_(&l->closing_, LOOP_SCHEDULER_CANCELLING_);
+            l->hurried_ = true;
+        }
+    }
+    l->running_ = NULL;
+    l->runs_ = false;
+    loop_scheduler_unlock_(l);
+    return ran;
+}
+
+/* Looks for a while whether something is posted. */
+PLIM_SLOW_ void loop_scheduler_spin_(loop_scheduler *l)
+{
+    int looks = PLIM_SPIN;
+    if (looks > 0 && l->cpus_ == 0) {
+        l->cpus_ = plim_many_cpus_() ? 2 : 1;
+    }
+    if (l->cpus_ == 1) {
+        return;
+    }
+    if (++l->rounds_ % PLIM_SPIN_LONG_ == 0) {
+        looks *= PLIM_SPIN_LONG_; /* or two that answer each other never get back into step */
+    }
+    for (int i = 0; i < looks; i++) {
+        if (loop_scheduler_newest_(plim_load_relaxed_(&l->word_.word)) != NULL ||
+            loop_scheduler_stops_(l)) {
+            return;
+        }
+        plim_pause_();
+    }
+}
+
+/*
+ * Sleeps until there is something to do, at most until then (by our clock); returns early for no
+ * reason, too. since_ is renewed.
+ *
+ * Why nothing is slept through. All that could end the sleep is either a step of the word, see
+ * there, or happens under the lock, followed by a rouse: timers started and cancelled, closing.
+ * Whether there is any of that is looked at under the lock, where ASLEEP is also set; so it is
+ * either seen here, or finds ASLEEP. A stop is neither, since a signal handler must not wait for
+ * the lock: it sets stop_ and then makes a step of the word. If that is before the one that sets
+ * ASLEEP, which acquires, stop_ is seen below; if it is after it, it ends the sleep.
+ */
+PLIM_CALLED_ void loop_scheduler_sleep_(loop_scheduler *l, int64_t until)
+{
+    loop_scheduler_spin_(l);
+    loop_scheduler_lock_(l);
+    int64_t before = l->since_, next = (int64_t)plim_load_relaxed_(&l->next_timer_);
+    uint64_t word = plim_load_relaxed_(&l->word_.word);
+    bool sleeps = l->queue_.count == 0 && l->fresh_.count == 0 && next > before &&
+                  loop_scheduler_closing_(l) == l->wound_up_;
+    bool asleep = false;
+    while (sleeps && !asleep && loop_scheduler_newest_(word) == NULL) {
+        asleep = plim_commit_acquire_(&l->word_, &word,
+                                      loop_scheduler_step_(0, word | LOOP_SCHEDULER_ASLEEP_));
+    }
+    if (!asleep) {
+        loop_scheduler_unlock_(l);
+        return;
+    }
+    word |= LOOP_SCHEDULER_ASLEEP_;
+    if (l->fresh_.count != 0) { /* a signal handler on this thread: from now on it uses the word */
+        until = 0;
+    }
+    l->busy_ += before - l->marked_;
+    l->marked_ = before;
+    l->asleep_ = true;
+    l->sleeps_++;
+    loop_scheduler_unlock_(l);
+
+    if (!loop_scheduler_stops_(l)) {
+        int64_t timer = next;
+        if (l->clock_ != NULL) {
+            timer = next == PLIM_FOREVER ? next : plim_deadline_(plim_now_(), next - before);
+        }
+        plim_park_(&l->word_, PLIM_LANE_NORMAL, plim_half_(word, PLIM_LANE_NORMAL),
+                   timer < until ? timer : until);
+    }
+    word = plim_load_relaxed_(&l->word_.word);
+    while ((word & LOOP_SCHEDULER_ASLEEP_) != 0) {
+        if (plim_commit_relaxed_(&l->word_, &word,
+                                 loop_scheduler_step_(0, word & ~LOOP_SCHEDULER_ASLEEP_))) {
+            asleep = false;
+            break;
+        }
+    }
+
+    int64_t now = loop_scheduler_now_(l);
+    loop_scheduler_lock_(l);
+    l->idle_ += now - before;
+    l->marked_ = l->since_ = now;
+    l->asleep_ = false;
+    l->wakes_ += asleep; /* it was somebody else who cleared ASLEEP, and so called */
+    loop_scheduler_unlock_(l);
+}
+
+/* ---- 6. Who runs it ------------------------------------------------------------------------- */
+
+/* The descriptor: an eventfd on Linux, elsewhere a pipe. */
+#if defined(PLIM_PLATFORM) || defined(_WIN32)
+
+static inline void loop_scheduler_open_fd_(loop_scheduler *l)
+{
+    (void)l;
+}
+
+PLIM_SLOW_ void loop_scheduler_signal_fd_(int fd)
+{
+    (void)fd;
+}
+
+static inline uint64_t loop_scheduler_read_fd_(loop_scheduler *l)
+{
+    (void)l;
+    return 0;
+}
+
+static inline void loop_scheduler_close_fd_(loop_scheduler *l)
+{
+    (void)l;
+}
+
+#else
+
+#include <fcntl.h>
+#include <unistd.h>
+
+PLIM_SLOW_ void loop_scheduler_open_fd_(loop_scheduler *l)
+{
+    int saved = errno;
+#ifdef __linux__
+    l->fd_ = l->fd_write_ = (int)syscall(SYS_eventfd2, 0, O_NONBLOCK | 02000000 /* O_CLOEXEC */);
+#else
+    int ends[2];
+    if (pipe(ends) == 0) {
+        for (int i = 0; i < 2; i++) {
+            fcntl(ends[i], F_SETFL, O_NONBLOCK);
+            fcntl(ends[i], F_SETFD, FD_CLOEXEC);
+        }
+        l->fd_ = ends[0];
+        l->fd_write_ = ends[1];
+    }
+#endif
+    errno = saved;
+}
+
+PLIM_SLOW_ void loop_scheduler_signal_fd_(int fd)
+{
+    int saved = errno;
+#ifdef __linux__
+    uint64_t one = 1;
+#else
+    char one = 1;
+#endif
+    while (write(fd, &one, sizeof one) < 0 && errno == EINTR) {
+        continue;
+    }
+    errno = saved;
+}
+
+/* Reads away what was signalled, and returns how often that was. */
+PLIM_SLOW_ uint64_t loop_scheduler_read_fd_(loop_scheduler *l)
+{
+    int saved = errno;
+    uint64_t times = 0;
+#ifdef __linux__
+    if (read(l->fd_, &times, sizeof times) != (ssize_t)sizeof times) {
+        times = 0;
+    }
+#else
+    char each;
+    while (times < l->fd_owed_ && read(l->fd_, &each, 1) == 1) {
+        times++;
+    }
+#endif
+    errno = saved;
+    return times;
+}
+
+static inline void loop_scheduler_close_fd_(loop_scheduler *l)
+{
+    int saved = errno;
+    if (l->fd_ >= 0) {
+        close(l->fd_);
+    }
+    if (l->fd_write_ >= 0 && l->fd_write_ != l->fd_) {
+        close(l->fd_write_);
+    }
+    errno = saved;
+}
+
+#endif
+
+/*
+ * While nobody runs the loop, ARMED is set if there is a descriptor: the next post makes it
+ * readable. If something is left to do it is made so at once. Either way it is owed a read: a
+ * signal may come later than what it is for, so poll reads until as many have come as were owed.
+ */
+static inline bool loop_scheduler_arm_fd_(loop_scheduler *l)
+{
+    uint64_t word = plim_load_relaxed_(&l->word_.word);
+    if (l->fd_ < 0) {
+        return false;
+    }
+    l->fd_owed_++;
+    if (l->queue_.count != 0 || plim_load_relaxed_(&l->fresh_count_) != 0 ||
+        loop_scheduler_closing_(l) != l->wound_up_) {
+        return true;
+    }
+    while (loop_scheduler_newest_(word) == NULL) {
+        if (plim_commit_relaxed_(&l->word_, &word,
+                                 loop_scheduler_step_(0, word | LOOP_SCHEDULER_ARMED_BIT_))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static inline void loop_scheduler_unarm_fd_(loop_scheduler *l)
+{
+    uint64_t word = plim_load_relaxed_(&l->word_.word);
+    while ((word & LOOP_SCHEDULER_ARMED_BIT_) != 0) {
+        if (plim_commit_relaxed_(&l->word_, &word,
+                                 loop_scheduler_step_(0, word & ~LOOP_SCHEDULER_ARMED_BIT_))) {
+            l->fd_owed_--; /* nobody has signalled, and nobody will */
+        }
+    }
+    if (l->fd_owed_ > 0) {
+        l->fd_owed_ -= loop_scheduler_read_fd_(l);
+    }
+}
+
+/* The calling thread begins to run the loop. */
+PLIM_CALLED_ int loop_scheduler_enter_(loop_scheduler *l, bool own_thread)
+{
+    uint64_t self = plim_thread_id_();
+    int64_t now = loop_scheduler_now_(l);
+    loop_scheduler_lock_(l);
+    uint64_t other = plim_load_relaxed_(&l->place_.thread);
+    int error = other == self                                                   ? EDEADLK
+                : other != 0                                                    ? EBUSY
+                : l->thread_state_ == LOOP_SCHEDULER_HAS_THREAD_ && !own_thread ? EBUSY
+                : l->over_                                                      ? ESHUTDOWN
+                                                                                : 0;
+    if (error == 0) {
+        plim_place_ **here = l->place_.here();
+        plim_store_relaxed_(&l->place_.thread, self);
+        plim_store_relaxed_(&l->runner_, self);
+        l->place_.outer = *here;
+        *here = &l->place_;
+        l->marked_ = l->since_ = now;
+        if (l->fd_ >= 0) {
+            loop_scheduler_unarm_fd_(l);
+        }
+    }
+    loop_scheduler_unlock_(l);
+    return error;
+}
+
+/* Ends waits for the loop's end: all, if it has come; else one, so that it runs what is left. */
+static inline void loop_scheduler_tell_closers_(loop_scheduler *l, plim_list_ *woken)
+{
+    if (l->over_) {
+        plim_end_waits_(woken, &l->closers_, 0);
+        return;
+    }
+    for (plim_node_ *at = l->closers_.first; at != NULL; at = at->next) {
+        if (plim_end_wait_(woken, &l->closers_, (plim_waiter_ *)(void *)at, EAGAIN)) {
+            return;
+        }
+    }
+}
+
+static inline void loop_scheduler_wake_closers_(plim_list_ *woken)
+{
+    for (plim_node_ *next, *at = woken->first; at != NULL; at = next) {
+        next = at->next; /* before it wakes: then its frame is gone */
+        plim_release_(&((plim_waiter_ *)(void *)at)->wake, 1);
+    }
+}
+
+/* And ends to run it; `stopped`: that is what the stop was for. Once the lock is let go somebody
+ * else may run, close and destroy it. */
+PLIM_CALLED_ void loop_scheduler_leave_(loop_scheduler *l, bool own_thread, bool stopped)
+{
+    plim_list_ woken = {NULL, NULL};
+    int64_t now = loop_scheduler_now_(l);
+    int fd = l->fd_write_;
+    loop_scheduler_lock_(l);
+    l->busy_ += now - l->marked_;
+    l->running_ = NULL;
+    l->runs_ = false;
+    *l->place_.here() = l->place_.outer;
+    plim_store_relaxed_(&l->place_.thread, 0);
+    plim_store_relaxed_(&l->runner_, 0);
+    if (stopped) {
+        plim_store_relaxed_(&l->stop_, 0);
+    }
+    if (own_thread) {
+        l->thread_state_ = LOOP_SCHEDULER_ITS_OVER_;
+    }
+    bool signals = loop_scheduler_arm_fd_(l);
+    if (signals) {
+        plim_add_relaxed_(&l->wakers_, 1);
+    }
+    if (loop_scheduler_closing_(l) != LOOP_SCHEDULER_OPEN_) {
+        loop_scheduler_tell_closers_(l, &woken);
+    }
+    loop_scheduler_unlock_(l);
+    loop_scheduler_wake_closers_(&woken);
+    if (signals) {
+        loop_scheduler_signal_fd_(fd);
+        loop_scheduler_wakes_no_more_(l);
+    }
+}
+
+PLIM_SLOW_ void loop_scheduler_wind_up_(loop_scheduler *l);
+
+/* A turn, or a sleep until then if there was nothing to do, or closing. Returns 0 something ran;
+ * ETIMEDOUT nothing did; ECANCELED stopped; ESHUTDOWN all is over. */
+static inline int loop_scheduler_step_once_(loop_scheduler *l, int64_t until)
+{
+    for (;;) {
+        if (loop_scheduler_stops_(l)) {
+            return ECANCELED;
+        }
+        bool ran = loop_scheduler_turn_(l);
+        if (loop_scheduler_closing_(l) != LOOP_SCHEDULER_OPEN_) {
+            loop_scheduler_wind_up_(l);
+            if (l->over_) {
+                return ESHUTDOWN;
+            }
+        }
+        if (ran) {
+            return 0;
+        }
+        if (until <= 0 || (until != PLIM_FOREVER && plim_now_() >= until)) {
+            return ETIMEDOUT;
+        }
+        if (!loop_scheduler_stops_(l)) {
+            loop_scheduler_sleep_(l, until);
+        }
+    }
+}
+
+/* Until it is stopped or over. */
+static inline int loop_scheduler_run_on_(loop_scheduler *l)
+{
+    l->cpus_ = 0;
+    int end = 0;
+    while (end == 0 || end == ETIMEDOUT) {
+        end = loop_scheduler_step_once_(l, PLIM_FOREVER);
+    }
+    return end;
+}
+
+static inline int loop_scheduler_run(loop_scheduler *l)
+{
+    int error = loop_scheduler_enter_(l, false);
+    if (error == 0) {
+        int end = loop_scheduler_run_on_(l);
+        loop_scheduler_leave_(l, false, end == ECANCELED);
+    }
+    return error;
+}
+
+static inline int loop_scheduler_run_until(loop_scheduler *l, bool (*done)(void *arg), void *arg,
+                                           int64_t timeout_ns)
+{
+    int64_t until = timeout_ns > 0 ? plim_deadline_(plim_now_(), timeout_ns) : 0;
+    int end = done == NULL ? EINVAL : loop_scheduler_enter_(l, false);
+    if (end != 0) {
+        return end;
+    }
+    l->cpus_ = 0;
+    bool is_done = done(arg);
+    while (!is_done && end == 0) {
+        end = loop_scheduler_step_once_(l, until);
+        if (end == 0 && until != PLIM_FOREVER && plim_now_() >= until) {
+            end = ETIMEDOUT;
+        }
+        is_done = done(arg);
+    }
+    loop_scheduler_leave_(l, false, end == ECANCELED);
+    return is_done ? 0 : end;
+}
+
+/* A turn, and what to say if nothing ran. */
+static inline int loop_scheduler_one_turn_(loop_scheduler *l, int64_t until, int nothing)
+{
+    int error = loop_scheduler_enter_(l, false);
+    if (error != 0) {
+        return error;
+    }
+    int end = loop_scheduler_step_once_(l, until);
+    loop_scheduler_leave_(l, false, end == ECANCELED);
+    return end == ETIMEDOUT || end == ECANCELED ? nothing : end;
+}
+
+static inline int loop_scheduler_run_once(loop_scheduler *l, int64_t timeout_ns)
+{
+    int64_t until = timeout_ns > 0 ? plim_deadline_(plim_now_(), timeout_ns) : 0;
+    return loop_scheduler_one_turn_(l, until, ETIMEDOUT);
+}
+
+static inline int loop_scheduler_poll(loop_scheduler *l)
+{
+    return loop_scheduler_one_turn_(l, 0, EAGAIN);
+}
+
+static inline void loop_scheduler_stop(loop_scheduler *l)
+{
+    plim_store_relaxed_(&l->stop_, 1);
+    loop_scheduler_rouse_(l, 0); /* see loop_scheduler_sleep_ */
+}
+
+/* A task has ended the loop's own thread. */
+PLIM_SLOW_ void loop_scheduler_thread_lost_(void *arg)
+{
+    loop_scheduler_leave_((loop_scheduler *)arg, true, false);
+}
+
+PLIM_SLOW_ plim_thread_result loop_scheduler_thread_(void *arg)
+{
+    loop_scheduler *l = (loop_scheduler *)arg;
+    plim_worker_begins_(l->name_);
+    loop_scheduler_enter_(l, true); /* cannot fail: the place is kept for us */
+    int end;
+    PLIM_ON_THREAD_EXIT_(loop_scheduler_thread_lost_, l)
+    end = loop_scheduler_run_on_(l);
+    PLIM_ON_THREAD_EXIT_END_
+    loop_scheduler_leave_(l, true, end == ECANCELED);
+    return 0;
+}
+
+/* Waits for the end of the loop's own thread, if it has left the loop or has been told to stop.
+ * Under the lock, which is let go meanwhile. */
+PLIM_SLOW_ void loop_scheduler_reap_(loop_scheduler *l)
+{
+    for (;;) {
+        bool ends = l->thread_state_ == LOOP_SCHEDULER_ITS_OVER_ ||
+                    (l->thread_state_ == LOOP_SCHEDULER_HAS_THREAD_ && loop_scheduler_stops_(l));
+        if (!ends) {
+            return;
+        }
+        if (l->thread_known_) {
+            l->thread_known_ = false; /* so that nobody else joins it */
+            loop_scheduler_unlock_(l);
+            plim_thread_join_(l->thread_);
+            loop_scheduler_lock_(l);
+            l->thread_state_ = LOOP_SCHEDULER_NO_THREAD_;
+        } else { /* it is being started, or joined */
+            loop_scheduler_unlock_(l);
+            plim_nap_(plim_now_() + PLIM_NAP_NS_);
+            loop_scheduler_lock_(l);
+        }
+    }
+}
+
+static inline int loop_scheduler_start(loop_scheduler *l)
+{
+    plim_list_ woken = {NULL, NULL};
+    plim_thread thread;
+    if (loop_scheduler_is_current(l)) {
+        return EBUSY;
+    }
+    loop_scheduler_lock_(l);
+    loop_scheduler_reap_(l);
+    int error = loop_scheduler_closing_(l) != LOOP_SCHEDULER_OPEN_ ? ESHUTDOWN
+                : l->thread_state_ != LOOP_SCHEDULER_NO_THREAD_ ||
+                        plim_load_relaxed_(&l->place_.thread) != 0
+                    ? EBUSY
+                    : 0;
+    if (error == 0) {
+        l->thread_state_ = LOOP_SCHEDULER_HAS_THREAD_;
+    }
+    loop_scheduler_unlock_(l);
+    if (error != 0) {
+        return error;
+    }
+    error = plim_worker_create_(&thread, loop_scheduler_thread_, l);
+    loop_scheduler_lock_(l);
+    if (error == 0) {
+        l->thread_ = thread;
+        l->thread_known_ = true;
+    } else {
+        l->thread_state_ = LOOP_SCHEDULER_NO_THREAD_;
+        loop_scheduler_tell_closers_(l, &woken);
+    }
+    loop_scheduler_unlock_(l);
+    loop_scheduler_wake_closers_(&woken);
+    return error;
+}
+
+static inline int loop_scheduler_fd(loop_scheduler *l)
+{
+    bool signals = false;
+    loop_scheduler_lock_(l);
+    if (l->fd_ < 0) {
+        loop_scheduler_open_fd_(l);
+        signals = plim_load_relaxed_(&l->place_.thread) == 0 && loop_scheduler_arm_fd_(l);
+    }
+    int fd = l->fd_;
+    if (signals) {
+        loop_scheduler_signal_fd_(l->fd_write_);
+    }
+    loop_scheduler_unlock_(l);
+    return fd;
+}
+
+static inline int64_t loop_scheduler_next_timeout(loop_scheduler *l)
+{
+    int64_t now = loop_scheduler_now_(l);
+    loop_scheduler_lock_(l);
+    loop_scheduler_look_ahead_(l);
+    int64_t next = (int64_t)plim_load_relaxed_(&l->next_timer_);
+    bool ready = l->queue_.count != 0 || plim_load_relaxed_(&l->fresh_count_) != 0 ||
+                 loop_scheduler_newest_(plim_load_relaxed_(&l->word_.word)) != NULL ||
+                 loop_scheduler_closing_(l) != l->wound_up_;
+    loop_scheduler_unlock_(l);
+    return ready || next <= now ? 0 : next == PLIM_FOREVER ? next : next - now;
+}
+
+/* ---- 7. Posts ------------------------------------------------------------------------------- */
+
+/* Counts a refusal. */
+PLIM_SLOW_ int loop_scheduler_refuse_(loop_scheduler *l, int error)
+{
+    plim_add_relaxed_(&l->rejected_, 1);
+    return error;
+}
+
+/*
+ * A post of the loop's own thread needs no atomic step, unless others have posted meanwhile: then
+ * it goes behind theirs. (A signal handler that has interrupted this very thread in the middle of
+ * it, or when it was about to sleep, goes to the word, too.)
+ */
+static inline int loop_scheduler_post_own_(loop_scheduler *l, loop_scheduler_task *newest,
+                                           loop_scheduler_task *oldest, uint32_t count)
+{
+    if (loop_scheduler_closing_(l) == LOOP_SCHEDULER_CANCELLING_ || l->over_) {
+        return ESHUTDOWN;
+    }
+    if ((plim_load_relaxed_(&l->word_.word) & ~LOOP_SCHEDULER_CLOSED_) != 0 ||
+        plim_load_relaxed_(&l->fresh_busy_) != 0) {
+        return loop_scheduler_push_(l, newest, oldest, true);
+    }
+    loop_scheduler_fresh_busy_(l, 1);
+    loop_scheduler_append_(&l->fresh_, oldest, newest, count);
+    plim_store_relaxed_(&l->fresh_count_, l->fresh_.count);
+    loop_scheduler_fresh_busy_(l, 0);
+    return 0;
+}
+
+/* Takes count places in a bounded queue. */
+PLIM_SLOW_ int loop_scheduler_take_room_(loop_scheduler *l, uint32_t count, int64_t timeout_ns)
+{
+    int error = plim_try_acquire_(&l->room_, count);
+    if (error != EAGAIN || timeout_ns < 0) {
+        return error;
+    }
+    if (timeout_ns == 0) {
+        return ETIMEDOUT;
+    }
+    if (loop_scheduler_is_current(l)) {
+        return EDEADLK;
+    }
+    plim_place_ *here = *l->place_.here();
+    if (!plim_may_wait_(here, &l->place_)) {
+        return EDEADLK;
+    }
+    while ((error = plim_acquire_(&l->room_, PLIM_WAITERS_MAX, timeout_ns)) == EAGAIN) {
+        plim_thread_yield_(); /* half a million threads stand there already */
+    }
+    plim_wait_over_(here);
+    return error;
+}
+
+enum { LOOP_SCHEDULER_AT_ONCE_ = -1 }; /* a timeout: EAGAIN, and not ETIMEDOUT */
+
+/* Posts a chain that is linked by older_, all of it or nothing. */
+PLIM_CALLED_ int loop_scheduler_post_chain_(loop_scheduler *l, loop_scheduler_task *newest,
+                                            loop_scheduler_task *oldest, uint32_t count,
+                                            int64_t timeout_ns)
+{
+    bool own = loop_scheduler_is_current(l);
+    /* The loop's own posts are bounded no more while it drains: room_ is closed. */
+    bool bounded =
+        l->max_queue_ != 0 && !(own && loop_scheduler_closing_(l) != LOOP_SCHEDULER_OPEN_);
+    int error = bounded ? loop_scheduler_take_room_(l, count, timeout_ns) : 0;
+    if (error != 0) {
+        return error;
+    }
+    uint64_t state = LOOP_SCHEDULER_QUEUED_ | (bounded ? (uint64_t)LOOP_SCHEDULER_ROOM_ : 0);
+    oldest->older_ = NULL;
+    for (loop_scheduler_task *newer = NULL, *at = newest; at != NULL; newer = at, at = at->older_) {
+        bool again = plim_load_relaxed_(&at->state_) != LOOP_SCHEDULER_NEVER_;
+        plim_store_relaxed_(&at->state_, again ? state | LOOP_SCHEDULER_AGAIN_ : state);
+        at->newer_ = newer;
+    }
+    error = own ? loop_scheduler_post_own_(l, newest, oldest, count)
+                : loop_scheduler_push_(l, newest, oldest, false);
+    if (error != 0) {
+        oldest->older_ = NULL;
+        for (loop_scheduler_task *at = newest; at != NULL; at = at->older_) {
+            bool again = (plim_load_relaxed_(&at->state_) & LOOP_SCHEDULER_AGAIN_) != 0;
+            plim_store_relaxed_(&at->state_, again ? LOOP_SCHEDULER_TAKEN_ : LOOP_SCHEDULER_NEVER_);
+        }
+        if (bounded) {
+            plim_release_(&l->room_, count);
+        }
+    }
+    return error;
+}
+
+static inline bool loop_scheduler_is_queued_(const loop_scheduler_task *task)
+{
+    uint64_t state = plim_load_relaxed_(&task->state_) & LOOP_SCHEDULER_STATE_;
+    return state == LOOP_SCHEDULER_QUEUED_ || state == LOOP_SCHEDULER_CANCELLED_;
+}
+
+PLIM_CALLED_ int loop_scheduler_post_slow_(loop_scheduler *l, loop_scheduler_task *task,
+                                           int64_t timeout_ns)
+{
+    int error = loop_scheduler_post_chain_(l, task, task, 1, timeout_ns);
+    return error != 0 ? loop_scheduler_refuse_(l, error) : 0;
+}
+
+static inline int loop_scheduler_post(loop_scheduler *l, loop_scheduler_task *task)
+{
+    if (task == NULL || task->run == NULL) {
+        return EINVAL;
+    }
+    if (loop_scheduler_is_queued_(task)) {
+        return EALREADY;
+    }
+    if (l->max_queue_ != 0 || loop_scheduler_is_current(l)) {
+        return loop_scheduler_post_slow_(l, task, LOOP_SCHEDULER_AT_ONCE_);
+    }
+    uint64_t state = plim_load_relaxed_(&task->state_);
+    plim_store_relaxed_(&task->state_, LOOP_SCHEDULER_QUEUED_);
+    int error = loop_scheduler_push_(l, task, task, false);
+    if (!PLIM_LIKELY_(error == 0)) {
+        plim_store_relaxed_(&task->state_, state);
+        return loop_scheduler_refuse_(l, error);
+    }
+    return 0;
+}
+
+static inline int loop_scheduler_post_for(loop_scheduler *l, loop_scheduler_task *task,
+                                          int64_t timeout_ns)
+{
+    if (task == NULL || task->run == NULL) {
+        return EINVAL;
+    }
+    if (loop_scheduler_is_queued_(task)) {
+        return EALREADY;
+    }
+    return loop_scheduler_post_slow_(l, task, timeout_ns > 0 ? timeout_ns : 0);
+}
+
+static inline int loop_scheduler_post_list(loop_scheduler *l, loop_scheduler_task *const tasks[],
+                                           size_t count)
+{
+    if (count == 0) {
+        return 0;
+    }
+    if (tasks == NULL || count > PLIM_PERMITS_MAX) {
+        return EINVAL;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (tasks[i] == NULL || tasks[i]->run == NULL) {
+            return EINVAL;
+        }
+        if (loop_scheduler_is_queued_(tasks[i])) {
+            return EALREADY;
+        }
+    }
+    for (size_t i = 1; i < count; i++) {
+        tasks[i]->older_ = tasks[i - 1];
+    }
+    int error = loop_scheduler_post_chain_(l, tasks[count - 1], tasks[0], (uint32_t)count,
+                                           LOOP_SCHEDULER_AT_ONCE_);
+    return error != 0 ? loop_scheduler_refuse_(l, error) : 0;
+}
+
+static inline int loop_scheduler_cancel(loop_scheduler *l, loop_scheduler_task *task)
+{
+    loop_scheduler_lock_(l);
+    uint64_t state = plim_load_relaxed_(&task->state_);
+    int answer = (state & LOOP_SCHEDULER_STATE_) == LOOP_SCHEDULER_NEVER_    ? ENOENT
+                 : (state & LOOP_SCHEDULER_STATE_) == LOOP_SCHEDULER_QUEUED_ ? 0
+                                                                             : EALREADY;
+    if (answer == 0) { /* it stays where it is, and is told so in its turn */
+        plim_store_relaxed_(&task->state_,
+                            (state & ~(uint64_t)LOOP_SCHEDULER_STATE_) | LOOP_SCHEDULER_CANCELLED_);
+    }
+    loop_scheduler_unlock_(l);
+    return answer;
+}
+
+/* A call, on the stack of the thread that waits for it. */
+typedef struct loop_scheduler_call_ {
+    loop_scheduler_task task;
+    int (*fn)(void *);
+    void *arg;
+    int result, answer;
+    plim_counter end; /* gets its permit when it is over: the last touch */
+} loop_scheduler_call_;
+
+static inline void loop_scheduler_called_(loop_scheduler_task *task, int status)
+{
+    loop_scheduler_call_ *call = (loop_scheduler_call_ *)task->arg;
+    call->answer = status;
+    if (status == 0) {
+        call->result = call->fn(call->arg);
+    }
+    plim_release_(&call->end, 1);
+}
+
+/* The tasks that are in the word. By a step that changes nothing: it acquires what came with them.
+ * Under the lock, so they stay there, and others only come in front of them. */
+static inline uint64_t loop_scheduler_peek_(loop_scheduler *l)
+{
+    uint64_t word = plim_load_relaxed_(&l->word_.word);
+    while (loop_scheduler_newest_(word) != NULL &&
+           !plim_commit_acquire_(&l->word_, &word, loop_scheduler_step_(0, word))) {
+        continue;
+    }
+    return word;
+}
+
+/* Takes a task that has not begun out of the queue again, wherever it is. */
+PLIM_SLOW_ void loop_scheduler_withdraw_(loop_scheduler *l, loop_scheduler_task *task)
+{
+    uint64_t word = loop_scheduler_peek_(l);
+    while (loop_scheduler_newest_(word) == task) {
+        uint64_t after = (uint64_t)(uintptr_t)task->older_ | (word & LOOP_SCHEDULER_CLOSED_);
+        if (plim_commit_acquire_(&l->word_, &word, loop_scheduler_step_(0, after))) {
+            l->posted_++;
+            return;
+        }
+    }
+    for (loop_scheduler_task *at = loop_scheduler_newest_(word); at != NULL; at = at->older_) {
+        if (at->older_ == task) {
+            at->older_ = task->older_;
+            l->posted_++;
+            return;
+        }
+    }
+    loop_scheduler_unlink_(&l->queue_, task);
+}
+
+static inline int loop_scheduler_call_for(loop_scheduler *l, int (*fn)(void *), void *arg,
+                                          int *result, int64_t timeout_ns)
+{
+    loop_scheduler_call_ call;
+    if (fn == NULL) {
+        return EINVAL;
+    }
+    if (loop_scheduler_is_current(l)) {
+        int inline_result = fn(arg);
+        if (result != NULL) {
+            *result = inline_result;
+        }
+        return 0;
+    }
+    plim_place_ *here = *l->place_.here();
+    if (!plim_may_wait_(here, &l->place_)) {
+        return EDEADLK;
+    }
+    memset((void *)&call, 0, sizeof call);
+    call.fn = fn;
+    call.arg = arg;
+    plim_init_(&call.end, 0);
+    loop_scheduler_prepare_(&call.task, loop_scheduler_called_, &call);
+    int error = loop_scheduler_push_(l, &call.task, &call.task, false);
+    if (error != 0) {
+        error = loop_scheduler_refuse_(l, error);
+    } else if (plim_acquire_(&call.end, PLIM_WAITERS_MAX, timeout_ns) == 0) {
+        error = call.answer;
+    } else {
+        loop_scheduler_lock_(l);
+        bool waits = loop_scheduler_is_queued_(&call.task);
+        if (waits) {
+            loop_scheduler_withdraw_(l, &call.task);
+            l->cancelled_++;
+        }
+        loop_scheduler_unlock_(l);
+        if (waits) {
+            error = ETIMEDOUT;
+        } else {
+            plim_acquire_(&call.end, PLIM_WAITERS_MAX, PLIM_FOREVER);
+            error = call.answer;
+        }
+    }
+    plim_wait_over_(here);
+    if (error == 0 && result != NULL) {
+        *result = call.result;
+    }
+    return error;
+}
+
+static inline int loop_scheduler_call(loop_scheduler *l, int (*fn)(void *), void *arg, int *result)
+{
+    return loop_scheduler_call_for(l, fn, arg, result, PLIM_FOREVER);
+}
+
+/* The cancellation of a timer is told. */
+static inline void loop_scheduler_tell_timer_(loop_scheduler_task *task, int status)
+{
+    loop_scheduler_timer *timer = (loop_scheduler_timer *)task->arg;
+    (void)status;
+    timer->run(timer, ECANCELED);
+}
+
+/* Takes it out of the wheel, or back from being told. Says whether it was armed. */
+static inline bool loop_scheduler_unarm_(loop_scheduler *l, loop_scheduler_timer *timer)
+{
+    if (timer->state_ == LOOP_SCHEDULER_ARMED_) {
+        loop_scheduler_remove_(l, timer);
+        l->timers_--;
+        return true;
+    }
+    if (timer->state_ == LOOP_SCHEDULER_UNTOLD_ && loop_scheduler_is_queued_(&timer->told_)) {
+        loop_scheduler_unlink_(&l->queue_, &timer->told_);
+        plim_store_relaxed_(&timer->told_.state_, LOOP_SCHEDULER_TAKEN_);
+        l->posted_--;
+    }
+    return false;
+}
+
+static inline int loop_scheduler_timer_start(loop_scheduler *l, loop_scheduler_timer *timer,
+                                             int64_t delay_ns, int64_t period_ns)
+{
+    if (timer == NULL || timer->run == NULL || timer->policy < LOOP_SCHEDULER_SKIP ||
+        timer->policy > LOOP_SCHEDULER_DELAY) {
+        return EINVAL;
+    }
+    int64_t deadline = plim_deadline_(loop_scheduler_now_(l), delay_ns > 0 ? delay_ns : 0);
+    loop_scheduler_lock_(l);
+    if (loop_scheduler_closing_(l) != LOOP_SCHEDULER_OPEN_) {
+        loop_scheduler_unlock_(l);
+        return ESHUTDOWN;
+    }
+    loop_scheduler_unarm_(l, timer);
+    timer->state_ = LOOP_SCHEDULER_ARMED_;
+    timer->missed = 0;
+    timer->period_ = period_ns > 0 ? period_ns : 0;
+    l->timers_++;
+    bool sooner = deadline < (int64_t)plim_load_relaxed_(&l->next_timer_);
+    loop_scheduler_arm_(l, timer, deadline);
+    if (sooner) {
+        loop_scheduler_rouse_locked_(l);
+    }
+    loop_scheduler_unlock_(l);
+    return 0;
+}
+
+/* An armed timer is to be told that it was cancelled. */
+static inline void loop_scheduler_queue_told_(loop_scheduler *l, loop_scheduler_timer *timer)
+{
+    timer->state_ = LOOP_SCHEDULER_UNTOLD_;
+    loop_scheduler_prepare_(&timer->told_, loop_scheduler_tell_timer_, timer);
+    loop_scheduler_queue_ours_(l, &timer->told_);
+}
+
+static inline int loop_scheduler_timer_cancel(loop_scheduler *l, loop_scheduler_timer *timer)
+{
+    loop_scheduler_lock_(l);
+    int answer = timer->state_ == LOOP_SCHEDULER_ARMED_   ? 0
+                 : timer->state_ == LOOP_SCHEDULER_FIRED_ ? EALREADY
+                                                          : ENOENT;
+    if (answer == 0) {
+        loop_scheduler_unarm_(l, timer);
+        loop_scheduler_queue_told_(l, timer);
+        loop_scheduler_rouse_locked_(l);
+    }
+    loop_scheduler_unlock_(l);
+    return answer;
+}
+
+/* ---- 8. Work elsewhere ---------------------------------------------------------------------- */
+
+/*
+ * A work in flight is counted in offloaded_: so the loop is neither over nor destroyed before it is
+ * back, and the executor's thread may use it. Its stage decides once whether it begins.
+ */
+static inline void loop_scheduler_work_back_(loop_scheduler_task *task, int status)
+{
+    loop_scheduler_work *work = (loop_scheduler_work *)task->arg;
+    loop_scheduler *l = work->loop_;
+    loop_scheduler_lock_(l);
+    l->offloaded_--;
+    loop_scheduler_unlock_(l);
+    plim_store_relaxed_(&work->stage_, LOOP_SCHEDULER_BACK_);
+    if (work->then != NULL) {
+        work->then(work, work->status_ != 0 ? work->status_ : status);
+    }
+}
+
+static inline bool loop_scheduler_move_(loop_scheduler_work *work, uint64_t from, uint64_t to)
+{
+    uint64_t stage = from;
+    while (!plim_cas_relaxed_(&work->stage_, &stage, to)) {
+        if (stage != from) {
+            return false;
+        }
+    }
+    return true;
+}
+
+PLIM_CALLED_ void loop_scheduler_work_away_(void *arg)
+{
+    loop_scheduler_work *work = (loop_scheduler_work *)arg;
+    loop_scheduler *l = work->loop_;
+    if (loop_scheduler_closing_(l) == LOOP_SCHEDULER_CANCELLING_) {
+        loop_scheduler_move_(work, LOOP_SCHEDULER_AWAY_, LOOP_SCHEDULER_REVOKED_);
+    }
+    if (loop_scheduler_move_(work, LOOP_SCHEDULER_AWAY_, LOOP_SCHEDULER_BEGUN_)) {
+        work->result = work->work(work->arg);
+    } else {
+        work->status_ = ECANCELED;
+    }
+    loop_scheduler_prepare_(&work->back_, loop_scheduler_work_back_, work);
+    loop_scheduler_push_(l, &work->back_, &work->back_, true);
+}
+
+static inline int loop_scheduler_offload(loop_scheduler *l, const plim_executor *executor,
+                                         loop_scheduler_work *work)
+{
+    if (executor == NULL || executor->execute == NULL || work == NULL || work->work == NULL) {
+        return EINVAL;
+    }
+    uint64_t stage = plim_load_relaxed_(&work->stage_);
+    if (stage != LOOP_SCHEDULER_HOME_ && stage != LOOP_SCHEDULER_BACK_) {
+        return EALREADY;
+    }
+    loop_scheduler_lock_(l);
+    int closing = loop_scheduler_closing_(l);
+    bool refused = closing == LOOP_SCHEDULER_CANCELLING_ ||
+                   (closing != LOOP_SCHEDULER_OPEN_ && !loop_scheduler_is_current(l));
+    l->offloaded_ += !refused;
+    loop_scheduler_unlock_(l);
+    if (refused) {
+        return ESHUTDOWN;
+    }
+    work->loop_ = l;
+    work->status_ = 0;
+    plim_store_relaxed_(&work->stage_, LOOP_SCHEDULER_AWAY_);
+    int error = executor->execute(executor->ctx, loop_scheduler_work_away_, work);
+    if (error != 0) {
+        plim_store_relaxed_(&work->stage_, stage);
+        loop_scheduler_lock_(l);
+        l->offloaded_--;
+        loop_scheduler_rouse_locked_(l); /* it may have been closed, and waits for this */
+        loop_scheduler_unlock_(l);
+    }
+    return error;
+}
+
+static inline int loop_scheduler_work_cancel(loop_scheduler *l, loop_scheduler_work *work)
+{
+    (void)l;
+    if (loop_scheduler_move_(work, LOOP_SCHEDULER_AWAY_, LOOP_SCHEDULER_REVOKED_)) {
+        return 0;
+    }
+    return plim_load_relaxed_(&work->stage_) == LOOP_SCHEDULER_HOME_ ? ENOENT : EALREADY;
+}
+
+/* The loop as an executor: a task in memory of its own for each function. */
+typedef struct loop_scheduler_errand_ {
+    loop_scheduler_task task;
+    void (*run)(void *);
+    void *arg;
+} loop_scheduler_errand_;
+
+static inline void loop_scheduler_run_errand_(loop_scheduler_task *task, int status)
+{
+    loop_scheduler_errand_ *errand = (loop_scheduler_errand_ *)task->arg;
+    void (*run)(void *) = errand->run;
+    void *arg = errand->arg;
+    (void)status; /* who gave it to an executor relies on its being called */
+    PLIM_FREE(errand);
+    run(arg);
+}
+
+PLIM_SLOW_ int loop_scheduler_execute_(void *ctx, void (*run)(void *), void *arg)
+{
+    int saved = errno;
+    loop_scheduler_errand_ *errand = (loop_scheduler_errand_ *)PLIM_MALLOC(sizeof *errand);
+    errno = saved;
+    if (errand == NULL) {
+        return ENOMEM;
+    }
+    memset((void *)errand, 0, sizeof *errand);
+    errand->task.run = loop_scheduler_run_errand_;
+    errand->task.arg = errand;
+    errand->run = run;
+    errand->arg = arg;
+    int error = loop_scheduler_post((loop_scheduler *)ctx, &errand->task);
+    if (error != 0) {
+        PLIM_FREE(errand);
+    }
+    return error;
+}
+
+static inline plim_executor loop_scheduler_executor(loop_scheduler *l)
+{
+    plim_executor executor = {loop_scheduler_execute_, l};
+    return executor;
+}
+
+/* ---- 9. Coroutines -------------------------------------------------------------------------- */
+
+/*
+ * A coroutine runs until it waits for something; then its function returns, and is called again
+ * when that has come, by a timer, the end of a work, or a task of its own. It jumps to where it was
+ * by a switch over the line.
+ *
+ * One that awaits an event is in the event's list, under its lock. Whoever takes it off, the setter
+ * or the loop (a timeout, the end), resumes it; so that happens once. The loop has a list of
+ * its own of those that await something, to find them when it is closed.
+ */
+static inline void loop_scheduler_resume_(loop_scheduler_coroutine *co, int status)
+{
+    co->status = status;
+    co->run(co);
+}
+
+static inline loop_scheduler_coroutine *loop_scheduler_of_node_(plim_node_ *node)
+{
+    return (loop_scheduler_coroutine *)(void *)((char *)node -
+                                                offsetof(loop_scheduler_coroutine, node_));
+}
+
+static inline loop_scheduler_coroutine *loop_scheduler_of_kept_(plim_node_ *node)
+{
+    return (loop_scheduler_coroutine *)(void *)((char *)node -
+                                                offsetof(loop_scheduler_coroutine, kept_));
+}
+
+/* No longer awaits its event. */
+static inline void loop_scheduler_forget_event_(loop_scheduler_coroutine *co)
+{
+    loop_scheduler *l = co->loop_;
+    loop_scheduler_lock_(l);
+    plim_unlink_(&l->suspended_, &co->kept_);
+    l->suspended_count_--;
+    loop_scheduler_unarm_(l, &co->timer_); /* of the timeout: it need not be told */
+    co->timer_.state_ = LOOP_SCHEDULER_IDLE_;
+    loop_scheduler_unlock_(l);
+    co->event_ = NULL;
+}
+
+/* Its task: the event was set, or it goes on for another reason. */
+static inline void loop_scheduler_resumed_(loop_scheduler_task *task, int status)
+{
+    loop_scheduler_coroutine *co = (loop_scheduler_coroutine *)task->arg;
+    if (co->event_ != NULL) {
+        loop_scheduler_forget_event_(co);
+    }
+    loop_scheduler_resume_(co, status != 0 ? status : co->next_);
+}
+
+static inline void loop_scheduler_push_resumed_(loop_scheduler_coroutine *co, int status)
+{
+    co->next_ = status;
+    loop_scheduler_prepare_(&co->resume_, loop_scheduler_resumed_, co);
+    loop_scheduler_push_(co->loop_, &co->resume_, &co->resume_, true);
+}
+
+/* Takes it off the list of its event; false if somebody else has. */
+static inline bool loop_scheduler_unlist_(loop_scheduler_coroutine *co)
+{
+    loop_scheduler_event *event = co->event_;
+    plim_spin_lock_(&event->lock_);
+    bool was = co->listed_;
+    if (was) {
+        plim_unlink_(&event->awaiting_, &co->node_);
+        co->listed_ = false;
+    }
+    plim_spin_unlock_(&event->lock_);
+    return was;
+}
+
+static inline void loop_scheduler_event_set(loop_scheduler_event *event)
+{
+    plim_list_ awaiting;
+    plim_spin_lock_(&event->lock_);
+    awaiting = event->awaiting_;
+    event->awaiting_.first = event->awaiting_.last = NULL;
+    for (plim_node_ *at = awaiting.first; at != NULL; at = at->next) {
+        loop_scheduler_of_node_(at)->listed_ = false;
+    }
+    plim_store_relaxed_(&event->set_, 1);
+    plim_spin_unlock_(&event->lock_);
+    for (plim_node_ *next, *at = awaiting.first; at != NULL; at = next) {
+        next = at->next; /* before it goes on, and awaits something else */
+        loop_scheduler_push_resumed_(loop_scheduler_of_node_(at), 0);
+    }
+}
+
+static inline void loop_scheduler_event_reset(loop_scheduler_event *event)
+{
+    plim_spin_lock_(&event->lock_);
+    plim_store_relaxed_(&event->set_, 0);
+    plim_spin_unlock_(&event->lock_);
+}
+
+static inline bool loop_scheduler_event_is_set(loop_scheduler_event *event)
+{
+    plim_spin_lock_(&event->lock_); /* for what was done before it was set */
+    bool is_set = plim_load_relaxed_(&event->set_) != 0;
+    plim_spin_unlock_(&event->lock_);
+    return is_set;
+}
+
+static inline void loop_scheduler_await_timed_out_(loop_scheduler_timer *timer, int status)
+{
+    loop_scheduler_coroutine *co = (loop_scheduler_coroutine *)timer->arg;
+    if (loop_scheduler_unlist_(co)) { /* else its task is on the way */
+        loop_scheduler_forget_event_(co);
+        loop_scheduler_resume_(co, status != 0 ? status : ETIMEDOUT);
+    }
+}
+
+/* Awaits an event; false if it need not, or must not, wait for it. */
+static inline bool loop_scheduler_await_(loop_scheduler_coroutine *co, loop_scheduler_event *event,
+                                         int64_t timeout_ns)
+{
+    loop_scheduler *l = co->loop_;
+    plim_spin_lock_(&event->lock_);
+    bool waits = plim_load_relaxed_(&event->set_) == 0;
+    co->status = waits && timeout_ns <= 0 ? ETIMEDOUT : 0;
+    waits = waits && timeout_ns > 0;
+    if (waits) {
+        co->event_ = event;
+        co->listed_ = true;
+        plim_append_(&event->awaiting_, &co->node_);
+    }
+    plim_spin_unlock_(&event->lock_);
+    if (!waits) {
+        return false;
+    }
+    loop_scheduler_lock_(l);
+    plim_append_(&l->suspended_, &co->kept_);
+    l->suspended_count_++;
+    loop_scheduler_unlock_(l);
+    if (timeout_ns != PLIM_FOREVER) {
+        co->timer_.run = loop_scheduler_await_timed_out_;
+        co->timer_.arg = co;
+        loop_scheduler_timer_start(l, &co->timer_, timeout_ns, 0); /* closed: the end resumes it */
+    }
+    return true;
+}
+
+static inline void loop_scheduler_slept_(loop_scheduler_timer *timer, int status)
+{
+    loop_scheduler_resume_((loop_scheduler_coroutine *)timer->arg, status);
+}
+
+static inline void loop_scheduler_sleep_for_(loop_scheduler_coroutine *co, int64_t ns)
+{
+    co->timer_.run = loop_scheduler_slept_;
+    co->timer_.arg = co;
+    if (loop_scheduler_timer_start(co->loop_, &co->timer_, ns, 0) != 0) {
+        loop_scheduler_push_resumed_(co, ECANCELED);
+    }
+}
+
+static inline void loop_scheduler_work_done_(loop_scheduler_work *work, int status)
+{
+    loop_scheduler_coroutine *co =
+        (loop_scheduler_coroutine *)(void *)((char *)work -
+                                             offsetof(loop_scheduler_coroutine, work_));
+    co->result = work->result;
+    loop_scheduler_resume_(co, status);
+}
+
+/* False if it was refused. */
+static inline bool loop_scheduler_offload_for_(loop_scheduler_coroutine *co,
+                                               const plim_executor *executor, int (*fn)(void *),
+                                               void *arg)
+{
+    co->work_.work = fn;
+    co->work_.arg = arg;
+    co->work_.then = loop_scheduler_work_done_;
+    co->status = loop_scheduler_offload(co->loop_, executor, &co->work_);
+    return co->status == 0;
+}
+
+static inline void loop_scheduler_end_coroutine_(loop_scheduler_coroutine *co)
+{
+    plim_store_relaxed_(&co->alive_, 0);
+    if (co->done != NULL) {
+        co->done(co);
+    }
+}
+
+/* Its first task. */
+static inline void loop_scheduler_spawned_(loop_scheduler_task *task, int status)
+{
+    loop_scheduler_coroutine *co = (loop_scheduler_coroutine *)task->arg;
+    co->status = status;
+    if (status == 0) {
+        co->run(co);
+    } else {
+        loop_scheduler_end_coroutine_(co);
+    }
+}
+
+static inline int loop_scheduler_spawn(loop_scheduler *l, loop_scheduler_coroutine *co)
+{
+    if (co == NULL || co->run == NULL) {
+        return EINVAL;
+    }
+    if (plim_load_relaxed_(&co->alive_) != 0) {
+        return EALREADY;
+    }
+    plim_store_relaxed_(&co->alive_, 1);
+    co->line_ = 0;
+    co->loop_ = l;
+    loop_scheduler_prepare_(&co->resume_, loop_scheduler_spawned_, co);
+    int error = loop_scheduler_is_current(l)
+                    ? loop_scheduler_post_own_(l, &co->resume_, &co->resume_, 1)
+                    : loop_scheduler_push_(l, &co->resume_, &co->resume_, false);
+    if (error != 0) {
+        plim_store_relaxed_(&co->alive_, 0);
+        return loop_scheduler_refuse_(l, error);
+    }
+    return 0;
+}
+
+/* clang-format off */
+#define LOOP_BEGIN(co) switch ((co)->line_) { case 0:
+#define LOOP_END(co) } loop_scheduler_end_coroutine_(co)
+/* clang-format on */
+
+/* Ends it before LOOP_END. */
+#define LOOP_EXIT(co) \
+    do { \
+        loop_scheduler_end_coroutine_(co); \
+        return; \
+    } while (0)
+
+/* Goes on here when `waits` is over; at once if it is false. */
+#define LOOP_SUSPEND_(co, waits) \
+    do { \
+        (co)->line_ = __LINE__; \
+        if (waits) { \
+            return; \
+        case __LINE__:; \
+        } \
+    } while (0)
+
+/* Waits until the event is set; or at most so long, and then co->status is ETIMEDOUT. */
+#define LOOP_AWAIT(co, event) LOOP_SUSPEND_(co, loop_scheduler_await_((co), (event), PLIM_FOREVER))
+#define LOOP_AWAIT_FOR(co, event, timeout_ns) \
+    LOOP_SUSPEND_(co, loop_scheduler_await_((co), (event), (timeout_ns)))
+
+/* Waits so long; 0 or less: until the next turn. */
+#define LOOP_SLEEP(co, ns) LOOP_SUSPEND_(co, (loop_scheduler_sleep_for_((co), (ns)), true))
+
+/* Lets all others run that are queued. */
+#define LOOP_YIELD(co) LOOP_SUSPEND_(co, (loop_scheduler_push_resumed_((co), 0), true))
+
+/* Runs fn(arg) on the executor and waits for it; co->result is what it returned. If the executor
+ * refuses, co->status is its answer. */
+#define LOOP_OFFLOAD(co, executor, fn, arg) \
+    LOOP_SUSPEND_(co, loop_scheduler_offload_for_((co), (executor), (fn), (arg)))
+
+/* ---- 10. The end, and health ---------------------------------------------------------------- */
+
+/* All timers are to be told that they are cancelled, in the order of their deadlines. */
+static inline void loop_scheduler_cancel_timers_(loop_scheduler *l)
+{
+    while (l->due_ != NULL || loop_scheduler_turn_wheel_(l, INT64_MAX, UINT64_MAX)) {
+        loop_scheduler_timer *timer = l->due_;
+        loop_scheduler_unarm_(l, timer);
+        loop_scheduler_queue_told_(l, timer);
+    }
+    plim_store_relaxed_(&l->next_timer_, (uint64_t)PLIM_FOREVER);
+}
+
+/* Nothing waits to run. On the loop's thread, or when there is none. */
+static inline bool loop_scheduler_is_drained_(const loop_scheduler *l)
+{
+    return l->queue_.count == 0 && plim_load_relaxed_(&l->fresh_count_) == 0 &&
+           loop_scheduler_newest_(plim_load_relaxed_(&l->word_.word)) == NULL;
+}
+
+static inline bool loop_scheduler_is_bare_(const loop_scheduler *l)
+{
+    return loop_scheduler_is_drained_(l) && l->timers_ == 0 && l->offloaded_ == 0 &&
+           l->suspended_count_ == 0;
+}
+
+/*
+ * After a turn of a loop that is being closed: what remains to be done?
+ *
+ * Why it is over when it is. The word is CLOSED, so what could still come is from the loop's own
+ * tasks, of which none runs, from works and from those who set events, and both are counted. A
+ * signal handler on this thread may post until over_ is set: so that is looked at once more.
+ */
+PLIM_SLOW_ void loop_scheduler_wind_up_(loop_scheduler *l)
+{
+    loop_scheduler_lock_(l);
+    l->wound_up_ = loop_scheduler_closing_(l);
+    loop_scheduler_cancel_timers_(l);
+    bool cancels = l->wound_up_ == LOOP_SCHEDULER_CANCELLING_ ||
+                   (loop_scheduler_is_drained_(l) && l->offloaded_ == 0);
+    plim_node_ *suspended = cancels ? l->suspended_.first : NULL;
+    loop_scheduler_unlock_(l);
+
+    /* The list is this thread's: the lock was for those who count. */
+    for (plim_node_ *at = suspended; at != NULL; at = at->next) {
+        loop_scheduler_coroutine *co = loop_scheduler_of_kept_(at);
+        if (loop_scheduler_unlist_(co)) {
+            loop_scheduler_push_resumed_(co, ECANCELED);
+        }
+    }
+
+    loop_scheduler_lock_(l);
+    l->over_ = loop_scheduler_is_bare_(l);
+    if (l->over_) {
+        loop_scheduler_fresh_busy_(l, 0); /* not that it was: to keep these two lines in order */
+        l->over_ = loop_scheduler_is_bare_(l);
+    }
+    loop_scheduler_unlock_(l);
+}
+
+/* The time for draining is over. Under the lock. */
+static inline void loop_scheduler_hurry_(loop_scheduler *l)
+{
+    if (loop_scheduler_closing_(l) == LOOP_SCHEDULER_DRAINING_) {
+        plim_store_relaxed_(&l->closing_, LOOP_SCHEDULER_CANCELLING_);
+        l->hurried_ = true;
+        loop_scheduler_rouse_locked_(l);
+    }
+}
+
+/* How long a closer waits, after its time, for a loop that makes no progress any more. */
+#define LOOP_SCHEDULER_GRACE_NS_ PLIM_MS(100)
+
+/* Runs what is left on the thread that closes. False if its time is over, and works are not back.
+ * */
+PLIM_SLOW_ bool loop_scheduler_close_here_(loop_scheduler *l, int64_t until)
+{
+    bool late = until == 0;
+    int end = 0;
+    while (end == 0 || (end == ETIMEDOUT && !late)) {
+        if (end == ETIMEDOUT) {
+            late = true;
+            loop_scheduler_lock_(l);
+            loop_scheduler_hurry_(l);
+            loop_scheduler_unlock_(l);
+        }
+        end = loop_scheduler_step_once_(l, late ? plim_now_() + LOOP_SCHEDULER_GRACE_NS_ : until);
+    }
+    return end == ESHUTDOWN;
+}
+
+/* Waits for the end, under the lock, which is let go meanwhile. False if the time is over. */
+PLIM_SLOW_ bool loop_scheduler_wait_for_end_(loop_scheduler *l, int64_t until)
+{
+    bool late = until == 0;
+    while (!l->over_ || plim_load_relaxed_(&l->place_.thread) != 0) {
+        uint64_t done = l->ran_ + l->cancelled_ + l->fired_;
+        plim_waiter_ self;
+        if (plim_load_relaxed_(&l->place_.thread) == 0 &&
+            l->thread_state_ != LOOP_SCHEDULER_HAS_THREAD_) {
+            bool in_time = true;
+            loop_scheduler_unlock_(l);
+            if (loop_scheduler_enter_(l, false) == 0) {
+                in_time = loop_scheduler_close_here_(l, until);
+                loop_scheduler_leave_(l, false, false);
+            }
+            loop_scheduler_lock_(l);
+            if (!in_time) {
+                return false;
+            }
+            continue;
+        }
+        plim_waiter_init_(&self);
+        plim_append_(&l->closers_, &self.node);
+        loop_scheduler_unlock_(l);
+        int64_t now = until == PLIM_FOREVER ? 0 : plim_now_();
+        int error = plim_sleep_(&self,
+                                late                    ? LOOP_SCHEDULER_GRACE_NS_
+                                : until == PLIM_FOREVER ? until
+                                : until > now           ? until - now
+                                                        : 1,
+                                true);
+        loop_scheduler_lock_(l);
+        if (error == ETIMEDOUT) {
+            plim_unlink_(&l->closers_, &self.node);
+            if (late && done == l->ran_ + l->cancelled_ + l->fired_) {
+                return false;
+            }
+            late = true;
+            loop_scheduler_hurry_(l);
+        }
+    }
+    return true;
+}
+
+static inline int loop_scheduler_close(loop_scheduler *l, int how, int64_t timeout_ns)
+{
+    int64_t until = timeout_ns > 0 ? plim_deadline_(plim_now_(), timeout_ns) : 0;
+    if (how != LOOP_SCHEDULER_DRAIN && how != LOOP_SCHEDULER_NOW) {
+        return EINVAL;
+    }
+    plim_place_ *here = *l->place_.here();
+    if (loop_scheduler_is_current(l) || !plim_may_wait_(here, &l->place_)) {
+        return EDEADLK;
+    }
+    loop_scheduler_lock_(l);
+    bool drains =
+        how == LOOP_SCHEDULER_DRAIN && loop_scheduler_closing_(l) != LOOP_SCHEDULER_CANCELLING_;
+    if (drains) {
+        plim_store_relaxed_(&l->closing_, LOOP_SCHEDULER_DRAINING_);
+        l->drain_until_ = until < l->drain_until_ ? until : l->drain_until_;
+    } else {
+        plim_store_relaxed_(&l->closing_, LOOP_SCHEDULER_CANCELLING_);
+    }
+    if (l->max_queue_ != 0) {
+        plim_close_(&l->room_); /* those who wait for room: ESHUTDOWN */
+    }
+    loop_scheduler_rouse_(l, LOOP_SCHEDULER_CLOSED_);
+    if (until == 0 && !loop_scheduler_is_bare_(l)) {
+        loop_scheduler_hurry_(l);
+    }
+    bool in_time = loop_scheduler_wait_for_end_(l, until) && !(drains && l->hurried_);
+    if (l->over_) {
+        loop_scheduler_reap_(l);
+    }
+    loop_scheduler_unlock_(l);
+    plim_wait_over_(here);
+    return in_time ? 0 : ETIMEDOUT;
+}
+
+static inline int loop_scheduler_destroy(loop_scheduler *l)
+{
+    if (loop_scheduler_is_current(l)) {
+        return EDEADLK;
+    }
+    loop_scheduler_lock_(l);
+    loop_scheduler_reap_(l);
+    bool busy = !loop_scheduler_is_bare_(l) || l->closers_.first != NULL ||
+                plim_load_relaxed_(&l->place_.thread) != 0 ||
+                l->thread_state_ != LOOP_SCHEDULER_NO_THREAD_;
+    loop_scheduler_unlock_(l);
+    if (busy) {
+        return EBUSY;
+    }
+    while (plim_load_acquire_(&l->wakers_) != 0) { /* they are about to write to the descriptor */
+        plim_nap_(plim_now_() + PLIM_NAP_NS_);
+    }
+    loop_scheduler_close_fd_(l);
+    l->fd_ = l->fd_write_ = -1;
+    return 0;
+}
+
+static inline int loop_scheduler_init(loop_scheduler *l, const loop_scheduler_options *options)
+{
+    static const loop_scheduler_options none = {0, NULL, 0, NULL, NULL, NULL, NULL};
+    const loop_scheduler_options *o = options != NULL ? options : &none;
+    if (l == NULL || o->max_queue > PLIM_PERMITS_MAX || o->slow_ns < 0) {
+        return EINVAL;
+    }
+    memset((void *)l, 0, sizeof *l);
+    plim_init_(&l->word_, 0);
+    plim_init_(&l->room_, o->max_queue);
+    l->max_queue_ = o->max_queue;
+    l->place_.here = o->kin != NULL ? o->kin->place_.here : plim_here_;
+    l->timed_ = o->slow_ns > 0;
+    l->slow_ns_ = o->slow_ns;
+    l->clock_ = o->clock;
+    l->on_slow_ = o->on_slow;
+    l->user_ = o->user;
+    l->fd_ = l->fd_write_ = -1;
+    l->drain_until_ = PLIM_FOREVER;
+    l->base_ = loop_scheduler_now_(l);
+    plim_store_relaxed_(&l->next_timer_, (uint64_t)PLIM_FOREVER);
+    const char *name = o->name != NULL ? o->name : "loop";
+    for (size_t i = 0; i + 1 < sizeof l->name_ && name[i] != '\0'; i++) {
+        l->name_[i] = name[i];
+    }
+    return 0;
+}
+
+static inline int loop_scheduler_stall(loop_scheduler *l, loop_scheduler_task **task,
+                                       int64_t *elapsed_ns)
+{
+    int64_t now = loop_scheduler_now_(l);
+    loop_scheduler_lock_(l);
+    bool runs = l->runs_;
+    if (runs && task != NULL) {
+        *task = l->running_;
+    }
+    if (runs && elapsed_ns != NULL) {
+        *elapsed_ns = now > l->since_ ? now - l->since_ : 0;
+    }
+    loop_scheduler_unlock_(l);
+    return runs ? 0 : ENOENT;
+}
+
+static inline loop_scheduler_stats loop_scheduler_snapshot(loop_scheduler *l)
+{
+    loop_scheduler_stats stats;
+    int64_t now = loop_scheduler_now_(l);
+    memset((void *)&stats, 0, sizeof stats);
+    loop_scheduler_lock_(l);
+    uint32_t waiting = (uint32_t)plim_load_relaxed_(&l->fresh_count_);
+    for (loop_scheduler_task *at = loop_scheduler_newest_(loop_scheduler_peek_(l)); at != NULL;
+         at = at->older_) {
+        waiting++;
+    }
+    stats.posted = l->posted_ + waiting;
+    stats.ran = l->ran_;
+    stats.cancelled = l->cancelled_;
+    stats.rejected = plim_load_relaxed_(&l->rejected_);
+    stats.wakes = l->wakes_;
+    stats.sleeps = l->sleeps_;
+    stats.queued = l->queue_.count + waiting;
+    stats.peak_queued = stats.queued > l->peak_queued_ ? stats.queued : l->peak_queued_;
+    stats.timers = l->timers_;
+    stats.busy_ns = l->busy_;
+    stats.idle_ns = l->idle_;
+    if (plim_load_relaxed_(&l->place_.thread) != 0 && now > l->marked_) {
+        *(l->asleep_ ? &stats.idle_ns : &stats.busy_ns) += now - l->marked_;
+    }
+    stats.longest_ns = l->longest_;
+    stats.fired = l->fired_;
+    stats.offloaded = l->offloaded_;
+    stats.suspended = l->suspended_count_;
+    loop_scheduler_unlock_(l);
+    return stats;
+}
+
+#endif /* PLIM_LOOP_SCHEDULER_H */
+
+/*
+ * MIT License
+ *
+ * Copyright (c) 2026 The Plimsoll authors
+ *
+ * Permission is hereby granted, free of charge, to any person obtaining a copy of this software
+ * and associated documentation files (the "Software"), to deal in the Software without
+ * restriction, including without limitation the rights to use, copy, modify, merge, publish,
+ * distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the
+ * Software is furnished to do so, subject to the following conditions:
+ *
+ * The above copyright notice and this permission notice shall be included in all copies or
+ * substantial portions of the Software.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING
+ * BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND
+ * NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM,
+ * DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
+ * OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+ */
