@@ -5,7 +5,7 @@ CC     ?= cc
 CXX    ?= c++
 PREFIX ?= /usr/local
 
-HEADERS  = semaphore.h weighted_sem.h bulkhead.h
+HEADERS  = semaphore.h weighted_sem.h bulkhead.h loop_scheduler.h
 WARNINGS = -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror
 CFLAGS  ?= -O2 -g
 STD      = -std=c11
@@ -29,7 +29,10 @@ UNIT_TESTS = test_core test_semaphore test_semaphore_cnd test_semaphore_cnd_pthr
              test_weighted_sem_nospin test_weighted_posix test_weighted_failures \
              test_weighted_failures_pthreads \
              test_bulkhead test_bulkhead_cnd test_bulkhead_pthreads test_bulkhead_nospin \
-             test_bulkhead_posix test_bulkhead_corners test_bulkhead_failures test_bulkhead_failures_pthreads
+             test_bulkhead_posix test_bulkhead_corners test_bulkhead_failures \
+             test_bulkhead_failures_pthreads \
+             test_loop_scheduler test_loop_scheduler_cnd test_loop_scheduler_pthreads \
+             test_loop_scheduler_nospin test_loop_scheduler_posix test_loop_scheduler_failures
 SOURCE_test_core                     = tests/test_core.c
 SOURCE_test_semaphore                = tests/test_semaphore.c
 SOURCE_test_semaphore_cnd            = tests/test_semaphore.c -DPLIM_PARK_CND
@@ -54,14 +57,22 @@ SOURCE_test_bulkhead_posix           = tests/test_bulkhead_posix.c
 SOURCE_test_bulkhead_corners         = tests/test_bulkhead_corners.c
 SOURCE_test_bulkhead_failures        = tests/test_bulkhead_failures.c
 SOURCE_test_bulkhead_failures_pthreads = tests/test_bulkhead_failures.c -DPLIM_USE_PTHREADS
+SOURCE_test_loop_scheduler           = tests/test_loop_scheduler.c
+SOURCE_test_loop_scheduler_cnd       = tests/test_loop_scheduler.c -DPLIM_PARK_CND
+SOURCE_test_loop_scheduler_pthreads  = tests/test_loop_scheduler.c -DPLIM_USE_PTHREADS -D_GNU_SOURCE
+SOURCE_test_loop_scheduler_nospin    = tests/test_loop_scheduler.c -DPLIM_SPIN=0
+SOURCE_test_loop_scheduler_posix     = tests/test_loop_scheduler_posix.c
+SOURCE_test_loop_scheduler_failures  = tests/test_loop_scheduler_failures.c
 SOURCE_stress_semaphore              = tests/stress_semaphore.c
 SOURCE_stress_semaphore_cnd          = tests/stress_semaphore.c -DPLIM_PARK_CND
 SOURCE_stress_weighted_sem           = tests/stress_weighted_sem.c
 SOURCE_stress_weighted_sem_cnd       = tests/stress_weighted_sem.c -DPLIM_PARK_CND
 SOURCE_stress_bulkhead               = tests/stress_bulkhead.c
 SOURCE_stress_bulkhead_cnd           = tests/stress_bulkhead.c -DPLIM_PARK_CND
+SOURCE_stress_loop_scheduler         = tests/stress_loop_scheduler.c
+SOURCE_stress_loop_scheduler_cnd     = tests/stress_loop_scheduler.c -DPLIM_PARK_CND
 STRESS_TESTS = stress_semaphore stress_semaphore_cnd stress_weighted_sem stress_weighted_sem_cnd \
-               stress_bulkhead stress_bulkhead_cnd
+               stress_bulkhead stress_bulkhead_cnd stress_loop_scheduler stress_loop_scheduler_cnd
 PROGRAMS     = $(UNIT_TESTS) $(STRESS_TESTS)
 EXAMPLES     = $(patsubst examples/%.c,%,$(wildcard examples/*.c))
 DEPENDENCIES = $(HEADERS) $(wildcard core/*.h tests/*.c tests/*.h) Makefile
@@ -100,6 +111,9 @@ test: programs ## everything that a C compiler and make can check, in a minute
 	   echo "example quick_bulkhead: $(BUILD)/examples/quick_bulkhead"; \
 	   echo "example pooled_workers: $(BUILD)/examples/pooled_workers fast"; \
 	   echo "example tour_semaphore: $(BUILD)/examples/tour_semaphore fast"; \
+	   echo "example quick_loop_scheduler: $(BUILD)/examples/quick_loop_scheduler"; \
+	   echo "example loop_chat: $(BUILD)/examples/loop_chat"; \
+	   echo "example loop_in_epoll: $(BUILD)/examples/loop_in_epoll"; \
 	   echo "README example: $(MAKE) -s check-readme"; \
 	 } | CC='$(CC)' CXX='$(CXX)' BUILD='$(BUILD)' tests/run.sh
 
@@ -111,7 +125,7 @@ unit: $(UNIT_TESTS:%=$(BUILD)/tests/%) ## only the unit tests
 	@for t in $(UNIT_TESTS); do echo "$$t: $(BUILD)/tests/$$t"; done | BUILD='$(BUILD)' tests/run.sh
 
 .PHONY: demo
-demo: $(addprefix $(BUILD)/examples/,tour_semaphore train_models pooled_workers) ## a short tour, live
+demo: $(addprefix $(BUILD)/examples/,tour_semaphore train_models pooled_workers loop_chat) ## a tour
 	@$(BUILD)/examples/tour_semaphore
 	@echo
 	@echo "weighted_sem.h: a million jobs of mixed weight, in constant memory"
@@ -119,6 +133,9 @@ demo: $(addprefix $(BUILD)/examples/,tour_semaphore train_models pooled_workers)
 	@echo
 	@echo "bulkhead.h: a pool of workers with a store each, and everything that may happen to a job"
 	@$(BUILD)/examples/pooled_workers
+	@echo
+	@echo "loop_scheduler.h: a chat room on one thread, without a lock"
+	@$(BUILD)/examples/loop_chat
 
 # ---- the stamped blocks, versions, the README
 
@@ -179,6 +196,12 @@ check-readme: ## does the README show the example that is tested, and the header
 	   echo 'int main(void) { struct request r[2] = {{0, 0}, {0, 0}}; bulkhead_job jobs[2];'; \
 	   echo 'return serve(r, jobs, 2) != 0 || r[0].answer != 27 || r[1].answer != 27; }'; \
 	 } >$(BUILD)/readme/bulkhead.c
+	@{ echo '#include <stddef.h>'; \
+	   cat $(BUILD)/readme/loop_scheduler.h.quick_start.c | sed '1a struct message { int refused; \
+	     loop_scheduler_task task; }; static int transcript; static void append(int *to, struct message *m) \
+	     { *to += 1 + m->refused; }'; \
+	   echo 'int main(void) { struct message m[2] = {{0}}; return chat(m, 2) != 0 || transcript != 2; }'; \
+	 } >$(BUILD)/readme/loop_scheduler.c
 	@for h in $(HEADERS:.h=); do \
 	   $(CC) $(STD) $(WARNINGS) -Wno-missing-prototypes -iquote . $(BUILD)/readme/$$h.c \
 	     -o $(BUILD)/readme/$$h -pthread && $(BUILD)/readme/$$h || exit 1; \
@@ -229,7 +252,8 @@ asan: $(SANITIZED:%=$(BUILD)/asan/%) ## the tests under AddressSanitizer, UBSan 
 	 } | ASAN_OPTIONS=detect_leaks=1 BUILD='$(BUILD)' tests/run.sh
 
 # Not the builds that differ only in how they sleep: under valgrind each takes a minute.
-UNDER_VALGRIND = $(filter-out %_nospin %_pthreads test_weighted_sem_cnd test_bulkhead_cnd,$(UNIT_TESTS))
+UNDER_VALGRIND = $(filter-out %_nospin %_pthreads test_weighted_sem_cnd test_bulkhead_cnd \
+                 test_loop_scheduler_cnd,$(UNIT_TESTS))
 .PHONY: valgrind
 valgrind: $(PROGRAMS:%=$(BUILD)/tests/%) ## the unit tests under valgrind's memcheck
 	@if command -v valgrind >/dev/null; then \
@@ -268,6 +292,7 @@ bench: ## our headers beside the limit and their peers: tables, JSON and plots i
 	@$(BUILD)/bench/bench_semaphore $(BENCH_FLAGS) --json $(BUILD)/bench_semaphore.json
 	@$(BUILD)/bench/bench_weighted_sem $(BENCH_FLAGS) --json $(BUILD)/bench_weighted_sem.json
 	@$(BUILD)/bench/bench_bulkhead $(BENCH_FLAGS) --json $(BUILD)/bench_bulkhead.json
+	@$(BUILD)/bench/bench_loop_scheduler $(BENCH_FLAGS) --json $(BUILD)/bench_loop_scheduler.json
 	@plot() { \
 	   if grep -q '"scenario": "contended"' $(BUILD)/$$1.json; then \
 	     awk -v title="$$2" -f bench/plot.awk $(BUILD)/$$1.json >$(BUILD)/$$1.svg && \

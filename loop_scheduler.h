@@ -12,19 +12,19 @@
  *         }
  *     }
  *
- *     int chat(struct message *messages, size_t count)             // from any number of threads:
+ *     int chat(struct message *messages, size_t count)
  *     {
  *         loop_scheduler loop;
  *         int error = loop_scheduler_init(&loop, NULL);
- *         error = error != 0 ? error : loop_scheduler_start(&loop);
- *         for (size_t i = 0; i < count && error == 0; i++) {
+ *         if (error != 0 || (error = loop_scheduler_start(&loop)) != 0) {
+ *             return error;
+ *         }
+ *         for (size_t i = 0; i < count; i++) {                     // here, or in any other thread
  *             messages[i].task = (loop_scheduler_task){.run = said, .arg = &messages[i]};
- *             error = loop_scheduler_post(&loop, &messages[i].task);
+ *             messages[i].refused = loop_scheduler_post(&loop, &messages[i].task);
  *         }
- *         if (error == 0) {
- *             error = loop_scheduler_close(&loop, LOOP_SCHEDULER_DRAIN, PLIM_FOREVER);
- *         }
- *         return error != 0 ? error : loop_scheduler_destroy(&loop);
+ *         loop_scheduler_close(&loop, LOOP_SCHEDULER_DRAIN, PLIM_FOREVER);
+ *         return loop_scheduler_destroy(&loop);
  *     }
  *
  * OVERVIEW
@@ -55,6 +55,17 @@
  *   64 of each by turns; what they post waits for the next turn. So neither a flood of posts nor
  *   one of timers, nor a task that posts itself, keeps the others from running.
  *
+ *   Work that blocks is given to an executor, which is yours, or that of a bulkhead:
+ *
+ *         static int execute(void *ctx, void (*run)(void *), void *arg)
+ *         {
+ *             return pool_submit(ctx, run, arg) ? 0 : EAGAIN;     // call run(arg) once, or refuse
+ *         }
+ *         plim_executor executor = {execute, &pool};
+ *
+ *   Times are nanoseconds from now, on the monotonic clock: PLIM_US(n), PLIM_MS(n), PLIM_S(n).
+ *   PLIM_FOREVER is no limit; a timeout of 0 or less does not wait, and gives ETIMEDOUT.
+ *
  * ERRORS
  *   0 or an errno value is returned; errno itself is left alone, and a call that fails changes
  *   nothing. <errno.h> comes with this header. What a function returned that was called on the loop
@@ -68,14 +79,14 @@
  *     ECANCELED  accepted, but the loop was closed before it ran; a run_until was stopped
  *     EDEADLK    would wait for itself: see LIMITS
  *     EBUSY      another thread runs the loop; destroy while anything is left
- *     ENOMEM     no memory (loop_scheduler_executor only)
+ *     ENOMEM     no memory: start, and whoever uses loop_scheduler_executor
  *
  * WHAT IT GUARANTEES
  *   One thread   What runs on the loop never overlaps, and sees all that ran before it.
  *   Order        Tasks run in the order of their posts, whoever posts: if one post returned before
  *                another one was called, as far as anybody can tell, it runs first. Posts from the
- *                loop's own thread are no exception. Timers run in the order of their deadlines,
- *                equal ones in the order in which they were started.
+ *                loop's own thread are no exception, and calls stand in the same line. Timers run
+ *                in the order of their deadlines, equal ones in the order of their starts.
  *   Outcome      Every task that was accepted has its run called exactly once for it, on the loop's
  *                thread, with status 0, or with ECANCELED if it was cancelled or the loop was
  *                closed. Never inside of post, nor on a thread that does not run the loop.
@@ -161,8 +172,9 @@ enum {
 
 /* All zero is a loop with a queue without limit. */
 typedef struct loop_scheduler_options {
-    uint32_t max_queue;           /* tasks that wait to run (0: unlimited). Counted are those that
-                                     were posted: not calls, nor what the loop itself queues */
+    uint32_t max_queue;           /* tasks that wait to run, at most 2^30 - 1 (0: unlimited).
+                                     Counted is what is posted: not calls, nor what the loop itself
+                                     puts there */
     const char *name;             /* of the thread that start makes, on Linux; copied ("loop") */
     int64_t slow_ns;              /* a task that takes this long is told to on_slow; then, and only
                                      then, the clock is read for each task (0: off) */
@@ -175,7 +187,7 @@ typedef struct loop_scheduler_options {
                                   to wait for this one: see Deadlocks above (NULL: none) */
 } loop_scheduler_options;
 
-/* A task. Zero it, and set what is not private; *task is yours to place:
+/* A task. Zero it once, before its first post, and set these; *task is yours to place:
  *
  *     void (*run)(loop_scheduler_task *task, int status);    status: 0, or ECANCELED
  *     void *arg;                                             yours
@@ -196,8 +208,9 @@ typedef struct loop_scheduler_options {
  *     void *arg;                                             yours
  *     int result;                                            what work returned
  *
- * A coroutine, whose function is called again each time that it is resumed: between LOOP_BEGIN and
- * LOOP_END its local variables do not survive a LOOP_ macro, so what must is kept behind arg:
+ * A coroutine, whose function is called again each time that it is resumed: what stands before
+ * LOOP_BEGIN is done again, and local variables do not survive a LOOP_ macro, so what must is kept
+ * behind arg:
  *
  *     void (*run)(loop_scheduler_coroutine *co);
  *     void *arg;                                             yours
@@ -211,17 +224,17 @@ typedef struct loop_scheduler_options {
 /* Counted in the queue are tasks, and also calls, ends of offloaded work, resumed coroutines and
  * cancelled timers. All of one instant. */
 typedef struct loop_scheduler_stats {
-    uint64_t posted;               /* accepted; = ran + cancelled + queued, + 1 while one runs */
-    uint64_t ran, cancelled;       /* run was called with 0; with ECANCELED (or a call gave up) */
-    uint64_t rejected;             /* posts and calls refused: full or closed */
-    uint64_t wakes, sleeps;        /* wake-ups that others issued; how often it slept */
-    uint32_t queued;               /* wait to run now; the one that runs is not among them */
-    uint32_t peak_queued;          /* the most there were when the loop took stock, once a turn */
-    uint32_t timers;               /* armed */
-    int64_t busy_ns, idle_ns;      /* of the time in run, start and the like: not asleep, asleep */
-    int64_t longest_ns;            /* the longest task; without slow_ns: the longest time that up
+    uint64_t posted;          /* accepted; = ran + cancelled + queued */
+    uint64_t ran, cancelled;  /* run is or was called with 0; with ECANCELED, or a call gave up */
+    uint64_t rejected;        /* posts and calls refused: full or closed */
+    uint64_t wakes, sleeps;   /* wake-ups that others issued; how often it slept */
+    uint32_t queued;          /* wait to run now; the one that runs is not among them */
+    uint32_t peak_queued;     /* the most there were when the loop took stock, once a turn */
+    uint32_t timers;          /* armed */
+    int64_t busy_ns, idle_ns; /* of the time in run, start and the like: not asleep, asleep */
+    int64_t longest_ns;       /* the longest task; without slow_ns: the longest time that up
                                        to 64 short ones took, since the clock is read so often */
-    uint64_t fired;                /* calls of timers, with 0 */
+    uint64_t fired;           /* calls of timers, with 0 */
     uint32_t offloaded, suspended; /* works that are not back; coroutines that await an event */
 } loop_scheduler_stats;
 
@@ -262,9 +275,16 @@ static inline int loop_scheduler_poll(loop_scheduler *l);
  * being closed does not stop before that is done. Never blocks; any thread or signal handler. */
 static inline void loop_scheduler_stop(loop_scheduler *l);
 
-/* A descriptor to wait on, readable when poll has something to do; -1 if there is none to be had.
- * Stays the loop's. Wait on it for no longer than next_timeout says, then call poll, which also
- * makes it unreadable. From the thread that runs the loop, or before. */
+/* A descriptor to wait on, readable when poll has something to do, and now and then for nothing; -1
+ * if there is none to be had. It stays the loop's. From the thread that runs the loop:
+ *
+ *     for (;;) {
+ *         wait until it is readable, or something else of yours is, or next_timeout has passed
+ *         loop_scheduler_poll(l);            // also makes it unreadable
+ *     }
+ *
+ * Between two polls nobody runs the loop: a call would wait for the next one, and whoever closes it
+ * runs what is left. So do that on the same thread. */
 static inline int loop_scheduler_fd(loop_scheduler *l);
 
 /* Nanoseconds until poll has something to do, as far as is known: 0 now, PLIM_FOREVER until
@@ -289,15 +309,15 @@ static inline int loop_scheduler_post_for(loop_scheduler *l, loop_scheduler_task
 static inline int loop_scheduler_post_list(loop_scheduler *l, loop_scheduler_task *const tasks[],
                                            size_t count);
 
-/* Takes a post back. Never blocks; any thread. Returns 0: it will not run, and its run is called
- * with ECANCELED, on the loop and in its turn; EALREADY it runs, has run, or was cancelled; ENOENT
- * it was never posted. */
+/* Takes a post back. Never blocks; any thread. Requires: its memory is still there, and its post
+ * has returned. Returns 0: it will not run, and its run is called with ECANCELED, on the loop and
+ * in its turn; EALREADY it runs, has run, or was cancelled; ENOENT it was never posted. */
 static inline int loop_scheduler_cancel(loop_scheduler *l, loop_scheduler_task *task);
 
 /* Calls fn(arg) on the loop and waits for it; on the loop's own thread it does so at once. What fn
- * returns goes to *result, if that is not NULL. Takes no place in the queue, so it is never refused
- * because that is full. Returns 0 it was called; ESHUTDOWN closed; ECANCELED closed before it was
- * its turn; EDEADLK; EINVAL no fn. */
+ * returns goes to *result, if that is not NULL. It waits its turn behind what was posted, but takes
+ * no place of max_queue. If nobody runs the loop it waits until somebody does. Returns 0 it was
+ * called; ESHUTDOWN closed; ECANCELED closed before it was its turn; EDEADLK; EINVAL no fn. */
 static inline int loop_scheduler_call(loop_scheduler *l, int (*fn)(void *), void *arg, int *result);
 
 /* The same, and waits at most timeout_ns until it begins: ETIMEDOUT it did not, and it never will.
@@ -314,9 +334,10 @@ static inline int loop_scheduler_call_for(loop_scheduler *l, int (*fn)(void *), 
 static inline int loop_scheduler_timer_start(loop_scheduler *l, loop_scheduler_timer *timer,
                                              int64_t delay_ns, int64_t period_ns);
 
-/* Never blocks; any thread. Returns 0: it will not fire any more, and its run is called with
- * ECANCELED, on the loop; EALREADY it fires or has fired; ENOENT it is not armed. A periodic timer
- * is armed while it fires. */
+/* Never blocks; any thread. Requires: its memory is still there. Returns 0: it will not fire any
+ * more, and its run is called with ECANCELED, on the loop; EALREADY it fires or has fired, and was
+ * not started again; ENOENT it was cancelled, or never started. A periodic timer is armed while it
+ * fires. */
 static inline int loop_scheduler_timer_cancel(loop_scheduler *l, loop_scheduler_timer *timer);
 
 /* ---- Work elsewhere ---- */
@@ -329,8 +350,9 @@ static inline int loop_scheduler_timer_cancel(loop_scheduler *l, loop_scheduler_
 static inline int loop_scheduler_offload(loop_scheduler *l, const plim_executor *executor,
                                          loop_scheduler_work *work);
 
-/* Never blocks; any thread. Returns 0: work will not run, and `then` gets ECANCELED when the
- * executor would have run it; EALREADY it runs or has run; ENOENT it was not offloaded. */
+/* Never blocks; any thread. Requires: its memory is still there. Returns 0: work will not run, and
+ * `then` gets ECANCELED when the executor would have run it; EALREADY it runs or has run, or was
+ * cancelled; ENOENT it was never offloaded. */
 static inline int loop_scheduler_work_cancel(loop_scheduler *l, loop_scheduler_work *work);
 
 /* The loop for whoever wants an executor: each function becomes a task. Allocates for each, ENOMEM;
@@ -353,9 +375,19 @@ static inline plim_executor loop_scheduler_executor(loop_scheduler *l);
  *         LOOP_END(co);
  *     }
  *
- * The LOOP_ macros stand in the function that is co->run, one per line, not inside of a switch of
- * yours. After each of them look at co->status: ECANCELED means that the loop is being closed, and
- * that the coroutine should come to its end.
+ *     LOOP_BEGIN(co)                           once, where it begins
+ *     LOOP_AWAIT(co, event)                    until the event is set
+ *     LOOP_AWAIT_FOR(co, event, timeout_ns)    likewise; or status ETIMEDOUT
+ *     LOOP_SLEEP(co, ns)                       so long; 0 or less: until the next turn
+ *     LOOP_YIELD(co)                           until all have run that are queued now
+ *     LOOP_OFFLOAD(co, executor, fn, arg)      until fn(arg) has returned co->result there; or
+ *                                              status says why it was refused
+ *     LOOP_EXIT(co)                            ends it here
+ *     LOOP_END(co)                             once, where it ends
+ *
+ * They stand in the function that is co->run, one per line, not inside of a switch of yours. After
+ * each of them look at co->status: ECANCELED means that the loop is being closed, and that the
+ * coroutine should come to its end. One that does not keeps the loop from ending.
  */
 
 /* Begins a coroutine, which runs on the loop until it ends with LOOP_END or LOOP_EXIT. Any thread.
@@ -363,9 +395,10 @@ static inline plim_executor loop_scheduler_executor(loop_scheduler *l);
  * is closed before it has begun, it does not, and done is called with status ECANCELED. */
 static inline int loop_scheduler_spawn(loop_scheduler *l, loop_scheduler_coroutine *co);
 
-/* An event: not set if it is all zero. Those who await it go on, each in a task of its own. It
- * stays set, and who awaits it then does not wait, until it is reset. Any thread; the last touch of
- * the event is the step that lets the others go on. */
+/* An event: not set if it is all zero. Coroutines await it, of any number of loops; threads cannot.
+ * When it is set they go on, each in a task of its own, in the order in which they came. It stays
+ * set, and who awaits it then does not wait, until it is reset. Any thread; the last touch of the
+ * event is the step that lets the others go on. */
 static inline void loop_scheduler_event_set(loop_scheduler_event *event);
 static inline void loop_scheduler_event_reset(loop_scheduler_event *event);
 static inline bool loop_scheduler_event_is_set(loop_scheduler_event *event);
@@ -375,9 +408,10 @@ static inline bool loop_scheduler_event_is_set(loop_scheduler_event *event);
 /* Refuses posts (ESHUTDOWN), cancels timers, and waits until all is over and its own thread, if
  * any, has ended. DRAIN: what is queued runs, and what that posts or offloads too; when the time is
  * over it becomes NOW. NOW: what is queued is told ECANCELED. Works are waited for in any case, and
- * coroutines that still await something are resumed with ECANCELED. If no thread runs the loop,
- * this one does. Several may close: each waits for the same end. Blocks, a little longer than
- * timeout_ns if there is something to cancel then.
+ * coroutines that sleep, or still await an event when nothing else is left, are resumed with
+ * ECANCELED. If no thread runs the loop, this one does. Several may close: each waits for the same
+ * end. Blocks for timeout_ns, and then for as long as there is something to cancel: up to 0.1 s if
+ * there is no progress, and up to a second in all.
  * Returns 0 all is over, in time; ETIMEDOUT it was not: what was left has been cancelled, or, if a
  * task or work does not return, will be (close again to wait for it); EINVAL; EDEADLK, having
  * changed nothing. */
@@ -2016,45 +2050,50 @@ typedef struct plim_place_ {
     struct plim_place_ **(*here)(void);         /* where a thread is; constant */
 } plim_place_;
 
-#ifdef PLIM_PLATFORM
-#define plim_here_() ((plim_place_ **)explore_here())
-#else
 #ifdef __cplusplus
 #define PLIM_THREAD_LOCAL_ thread_local
 #else
 #define PLIM_THREAD_LOCAL_ _Thread_local
 #endif
 
+/* The innermost place that the calling thread runs, or NULL. */
 static inline plim_place_ **plim_here_(void)
 {
-    static PLIM_THREAD_LOCAL_ plim_place_ *here; /* the innermost place, or NULL */
-    return &here;
-}
+#ifdef PLIM_PLATFORM
+    return (plim_place_ **)plim_thread_slot_();
+#else
+    static PLIM_THREAD_LOCAL_ plim_place_ *plim_thread_place_;
+    return &plim_thread_place_;
 #endif
+}
 
 enum { PLIM_PATH_MAX_ = 64 }; /* a longer chain of waits is not followed to its end */
-
-#ifndef PLIM_LOCK_LOOKS_
-#define PLIM_LOCK_LOOKS_ 64
-#endif
 
 /* A lock that is let go by a plain store. It is held for some ten nanoseconds, so whoever finds it
  * taken looks again, offers its CPU, and if all that was in vain naps: even if the holder has been
  * preempted by one with a higher priority, it gets to run. */
+#ifndef PLIM_PLATFORM
+static inline void plim_lock_wait_(int look)
+{
+    if (look >= 64) {
+        plim_nap_(plim_now_() + PLIM_NAP_NS_);
+    } else if (look % 8 == 7) {
+        plim_thread_yield_();
+    } else {
+        plim_pause_();
+    }
+}
+#define plim_lock_wait_(lock, look) plim_lock_wait_(look)
+#endif
+
 PLIM_SLOW_ void plim_spin_lock_slow_(PLIM_ATOMIC_(uint64_t) * lock)
 {
-    for (int look = 1;; look++) {
+    for (int look = 0;; look++) {
         uint64_t open = plim_load_relaxed_(lock);
         if (open == 0 && plim_cas_acquire_(lock, &open, 1)) {
             return;
         }
-        if (look > PLIM_LOCK_LOOKS_) {
-            plim_nap_(plim_now_() + PLIM_NAP_NS_);
-        } else if (look % 8 == 0) {
-            plim_thread_yield_();
-        } else {
-            plim_pause_();
-        }
+        plim_lock_wait_(lock, look);
     }
 }
 
@@ -2086,7 +2125,9 @@ static inline void plim_awaits_(plim_place_ *innermost, plim_place_ *target)
     }
 }
 
-/* Whether the chain of waits that begins at target leads to this thread. */
+/* Whether the chain of waits that begins at target leads to this thread. If so, it is cut there,
+ * while all of it is locked: so of those who find the same circle at the same time only one is
+ * refused. */
 PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self)
 {
     plim_place_ *path[PLIM_PATH_MAX_];
@@ -2098,7 +2139,10 @@ PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self)
         while (!found && !blocked && length < PLIM_PATH_MAX_) {
             plim_place_ *last = path[length - 1];
             found = plim_load_relaxed_(&last->thread) == self;
-            if (found || last->awaits == NULL) {
+            if (found) {
+                last->awaits = NULL;
+            }
+            if (last->awaits == NULL) {
                 break;
             }
             blocked = !plim_spin_try_lock_(&last->awaits->lock);
@@ -3061,7 +3105,8 @@ PLIM_CALLED_ bool loop_scheduler_turn_(loop_scheduler *l)
         loop_scheduler_unlock_(l);
 
         int fired = 0, done = 0;
-        while (fired < LOOP_SCHEDULER_ROUND_ && !loop_scheduler_stops_(l) &&
+        while (fired < LOOP_SCHEDULER_ROUND_ && plim_load_relaxed_(&l->stop_) == 0 &&
+               loop_scheduler_closing_(l) == LOOP_SCHEDULER_OPEN_ &&
                (int64_t)plim_load_relaxed_(&l->next_timer_) <= now &&
                loop_scheduler_fire_next_(l, now, bound)) {
             fired++;
@@ -3415,12 +3460,9 @@ static inline int loop_scheduler_step_once_(loop_scheduler *l, int64_t until)
         bool ran = loop_scheduler_turn_(l);
         if (loop_scheduler_closing_(l) != LOOP_SCHEDULER_OPEN_) {
             loop_scheduler_wind_up_(l);
-            if (l->over_) {
-                return ESHUTDOWN;
-            }
         }
-        if (ran) {
-            return 0;
+        if (ran || l->over_) {
+            return ran ? 0 : ESHUTDOWN;
         }
         if (until <= 0 || (until != PLIM_FOREVER && plim_now_() >= until)) {
             return ETIMEDOUT;
@@ -3873,6 +3915,7 @@ static inline int loop_scheduler_call_for(loop_scheduler *l, int (*fn)(void *), 
         if (waits) {
             loop_scheduler_withdraw_(l, &call.task);
             l->cancelled_++;
+            l->wound_up_ = LOOP_SCHEDULER_OPEN_; /* if it is being closed: it may be over now */
         }
         loop_scheduler_unlock_(l);
         if (waits) {
@@ -4274,8 +4317,10 @@ static inline bool loop_scheduler_offload_for_(loop_scheduler_coroutine *co,
     co->work_.work = fn;
     co->work_.arg = arg;
     co->work_.then = loop_scheduler_work_done_;
-    co->status = loop_scheduler_offload(co->loop_, executor, &co->work_);
-    return co->status == 0;
+    int error = loop_scheduler_offload(co->loop_, executor, &co->work_);
+    bool closed = loop_scheduler_closing_(co->loop_) == LOOP_SCHEDULER_CANCELLING_;
+    co->status = error == ESHUTDOWN && closed ? ECANCELED : error;
+    return error == 0;
 }
 
 static inline void loop_scheduler_end_coroutine_(loop_scheduler_coroutine *co)
@@ -4325,7 +4370,6 @@ static inline int loop_scheduler_spawn(loop_scheduler *l, loop_scheduler_corouti
 #define LOOP_END(co) } loop_scheduler_end_coroutine_(co)
 /* clang-format on */
 
-/* Ends it before LOOP_END. */
 #define LOOP_EXIT(co) \
     do { \
         loop_scheduler_end_coroutine_(co); \
@@ -4342,19 +4386,14 @@ static inline int loop_scheduler_spawn(loop_scheduler *l, loop_scheduler_corouti
         } \
     } while (0)
 
-/* Waits until the event is set; or at most so long, and then co->status is ETIMEDOUT. */
 #define LOOP_AWAIT(co, event) LOOP_SUSPEND_(co, loop_scheduler_await_((co), (event), PLIM_FOREVER))
 #define LOOP_AWAIT_FOR(co, event, timeout_ns) \
     LOOP_SUSPEND_(co, loop_scheduler_await_((co), (event), (timeout_ns)))
 
-/* Waits so long; 0 or less: until the next turn. */
 #define LOOP_SLEEP(co, ns) LOOP_SUSPEND_(co, (loop_scheduler_sleep_for_((co), (ns)), true))
 
-/* Lets all others run that are queued. */
 #define LOOP_YIELD(co) LOOP_SUSPEND_(co, (loop_scheduler_push_resumed_((co), 0), true))
 
-/* Runs fn(arg) on the executor and waits for it; co->result is what it returned. If the executor
- * refuses, co->status is its answer. */
 #define LOOP_OFFLOAD(co, executor, fn, arg) \
     LOOP_SUSPEND_(co, loop_scheduler_offload_for_((co), (executor), (fn), (arg)))
 
@@ -4428,23 +4467,29 @@ static inline void loop_scheduler_hurry_(loop_scheduler *l)
     }
 }
 
-/* How long a closer waits, after its time, for a loop that makes no progress any more. */
+/* How long a closer waits, after its time, for a loop that makes no progress any more; and for one
+ * that does, but whose coroutines do not come to their end. */
 #define LOOP_SCHEDULER_GRACE_NS_ PLIM_MS(100)
+#define LOOP_SCHEDULER_GRACES_NS_ PLIM_S(1)
 
-/* Runs what is left on the thread that closes. False if its time is over, and works are not back.
- * */
+/* Runs what is left on the thread that closes. False if its time is over. */
 PLIM_SLOW_ bool loop_scheduler_close_here_(loop_scheduler *l, int64_t until)
 {
-    bool late = until == 0;
+    int64_t now = plim_now_();
+    int64_t last = plim_deadline_(now > until ? now : until, LOOP_SCHEDULER_GRACES_NS_);
     int end = 0;
-    while (end == 0 || (end == ETIMEDOUT && !late)) {
-        if (end == ETIMEDOUT) {
-            late = true;
+    while (end != ESHUTDOWN && now < last) {
+        bool late = now >= until;
+        if (late && end == ETIMEDOUT) {
             loop_scheduler_lock_(l);
             loop_scheduler_hurry_(l);
             loop_scheduler_unlock_(l);
         }
-        end = loop_scheduler_step_once_(l, late ? plim_now_() + LOOP_SCHEDULER_GRACE_NS_ : until);
+        end = loop_scheduler_step_once_(l, late ? now + LOOP_SCHEDULER_GRACE_NS_ : until);
+        if (end == ETIMEDOUT && late) {
+            break;
+        }
+        now = until == PLIM_FOREVER ? now : plim_now_();
     }
     return end == ESHUTDOWN;
 }
@@ -4452,9 +4497,11 @@ PLIM_SLOW_ bool loop_scheduler_close_here_(loop_scheduler *l, int64_t until)
 /* Waits for the end, under the lock, which is let go meanwhile. False if the time is over. */
 PLIM_SLOW_ bool loop_scheduler_wait_for_end_(loop_scheduler *l, int64_t until)
 {
-    bool late = until == 0;
+    int64_t now = plim_now_();
+    int64_t last = plim_deadline_(now > until ? now : until, LOOP_SCHEDULER_GRACES_NS_);
     while (!l->over_ || plim_load_relaxed_(&l->place_.thread) != 0) {
         uint64_t done = l->ran_ + l->cancelled_ + l->fired_;
+        bool late = now >= until;
         plim_waiter_ self;
         if (plim_load_relaxed_(&l->place_.thread) == 0 &&
             l->thread_state_ != LOOP_SCHEDULER_HAS_THREAD_) {
@@ -4473,20 +4520,15 @@ PLIM_SLOW_ bool loop_scheduler_wait_for_end_(loop_scheduler *l, int64_t until)
         plim_waiter_init_(&self);
         plim_append_(&l->closers_, &self.node);
         loop_scheduler_unlock_(l);
-        int64_t now = until == PLIM_FOREVER ? 0 : plim_now_();
-        int error = plim_sleep_(&self,
-                                late                    ? LOOP_SCHEDULER_GRACE_NS_
-                                : until == PLIM_FOREVER ? until
-                                : until > now           ? until - now
-                                                        : 1,
-                                true);
+        int64_t ns = late ? LOOP_SCHEDULER_GRACE_NS_ : until - now;
+        int error = plim_sleep_(&self, until == PLIM_FOREVER ? until : ns, true);
+        now = plim_now_();
         loop_scheduler_lock_(l);
         if (error == ETIMEDOUT) {
             plim_unlink_(&l->closers_, &self.node);
-            if (late && done == l->ran_ + l->cancelled_ + l->fired_) {
+            if (late && (done == l->ran_ + l->cancelled_ + l->fired_ || now >= last)) {
                 return false;
             }
-            late = true;
             loop_scheduler_hurry_(l);
         }
     }

@@ -3,11 +3,13 @@
 // Java's single-thread executor for bench_loop_scheduler, which runs this program as a child and
 // asks it for one repetition at a time: a line in, a line out.
 //
-//     plain awake BATCH MS            ns of an execute while the executor is busy
-//     plain flood PRODUCERS RING MS   ns, and ns of CPU, of a task
-//     plain wake MICROSECONDS MS      ns from an execute to the run, when nothing was for so long:
-//                                     half of them take at most this, 99 of 100 that
-//     plain call MS                   ns, and ns of CPU, of a task and the wait for it
+//     plain awake 1 BATCH -1 -1 MS        ns of an execute while the executor is busy
+//     plain flood PRODUCERS RING C C MS   ns, and ns of CPU, of a task
+//     plain wake 1 MICROSECONDS C C MS    ns from an execute to the run, when nothing was for so
+//                                         long: half of them take at most this, 99 of 100 that
+//     plain call 1 1 -1 -1 MS             ns, and ns of CPU, of a task and the wait for it
+//
+// C are the CPUs on which the producers and the executor are to run, or -1.
 // and ScheduledThreadPoolExecutor's timers:
 //     plain cancel COUNT MS           ns of an insert, and of a cancel
 //     plain fire COUNT MS             ns of a call when it is due
@@ -16,10 +18,13 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.Random;
 import java.util.Set;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledFuture;
@@ -33,7 +38,8 @@ public final class LoopPeer {
     private static final int APART = 16; // longs between counters: two cache lines
     private static final int TASK_WORK = 8; // as in C
     private static final long DELAY_MIN_NS = 1_000_000_000L, DELAY_MAX_NS = 61_000_000_000L;
-    private static final long SOON_NS = 100_000_000L;
+    private static final long SOON_NS = 10_000_000L;
+    private static final int FIRE_PASSES_MAX = 20;
     private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
 
     private static volatile int phase;
@@ -155,6 +161,7 @@ public final class LoopPeer {
             task.state = PENDING;
             long before = System.nanoTime();
             loop.execute(task);
+            Thread.yield();
             task.until(DONE);
             sample(task.at - before);
         }
@@ -190,14 +197,32 @@ public final class LoopPeer {
         TimeUnit.NANOSECONDS.sleep((long) (ms * 1e6));
     }
 
+    // Java cannot do that itself. Without such a program it goes on where it is.
+    private static void pin(int cpu) {
+        try {
+            if (cpu >= 0) {
+                String self = Files.readSymbolicLink(Path.of("/proc/thread-self")).toString();
+                String thread = self.substring(self.lastIndexOf('/') + 1);
+                new ProcessBuilder("taskset", "-cp", "" + cpu, thread).start().waitFor();
+            }
+        } catch (Exception e) {
+            return;
+        }
+    }
+
     private static String tasks(String[] word, double ms) throws Exception {
         String what = word[1];
-        int producers = what.equals("flood") ? Integer.parseInt(word[2]) : 1;
-        int parameter = word.length > 3 ? Integer.parseInt(word[word.length - 2]) : 0;
+        int producers = Integer.parseInt(word[2]), parameter = Integer.parseInt(word[3]);
+        int cpu = Integer.parseInt(word[4]), loopCpu = Integer.parseInt(word[5]);
         Thread[] threads = new Thread[producers + 1];
         ExecutorService loop =
                 Executors.newSingleThreadExecutor(work -> threads[producers] = new Thread(work));
         AtomicLongArray ops = new AtomicLongArray(producers * APART);
+        CountDownLatch pinned = new CountDownLatch(producers + 1);
+        loop.execute(() -> {
+            pin(loopCpu);
+            pinned.countDown();
+        });
         phase = WARM;
         samples = new double[1 << 16];
         sampled = 0;
@@ -205,6 +230,8 @@ public final class LoopPeer {
             int index = i;
             threads[i] = new Thread(() -> {
                 try {
+                    pin(cpu);
+                    pinned.countDown();
                     switch (what) {
                         case "awake": awake(loop, parameter); break;
                         case "flood": flood(loop, parameter, ops, index); break;
@@ -217,6 +244,7 @@ public final class LoopPeer {
             });
             threads[i].start();
         }
+        pinned.await();
         sleep(ms / 5 + 1);
         double before = sum(ops), used = cpu(threads);
         long wall = System.nanoTime();
@@ -293,7 +321,7 @@ public final class LoopPeer {
             }, 1, TimeUnit.NANOSECONDS).get();
             all += after - before;
             passes++;
-        } while (all < leastNs);
+        } while (all < leastNs && passes < FIRE_PASSES_MAX);
         return "" + all / passes / count;
     }
 

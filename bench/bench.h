@@ -24,6 +24,11 @@ extern "C" {
 #define BENCH_ALIGNED _Alignas(128) /* two lines: x86 prefetches them in pairs */
 #endif
 
+/* malloc can be counted where the C library has a second name for it. */
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define COUNTS_MALLOCS
+#endif
+
 enum bench_kind { BENCH_LIMIT, BENCH_OURS, BENCH_PEER };
 
 /* The scenarios that a contestant takes part in. */

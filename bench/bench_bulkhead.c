@@ -392,11 +392,6 @@ static const contestant *const contestants[] = {
 };
 enum { CONTESTANTS = sizeof contestants / sizeof contestants[0] };
 
-/* malloc can be counted where the C library has a second name for it. */
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define COUNTS_MALLOCS
-#endif
-
 /* With room for the children that were built, but do not start. */
 static const char *skipped[16] = {
 #ifndef HAVE_SEM_T
@@ -428,51 +423,7 @@ static const char *skipped[16] = {
 
 #include "report.h"
 #include "children.h"
-
-/* ---- Calls of malloc ------------------------------------------------------------------------ */
-
-#ifdef COUNTS_MALLOCS
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *memory, size_t size);
-void *__libc_memalign(size_t alignment, size_t size);
-
-/* Until it is set they only look: peers that allocate must not pay for it. Volatile, because the
- * compiler believes that no function of the C library comes back to this file. */
-static volatile bool mallocs_count;
-static uint64_t mallocs;
-
-static void count_malloc(void)
-{
-    if (mallocs_count && bench_phase(&run) == BENCH_MEASURE) {
-        __atomic_add_fetch(&mallocs, 1, __ATOMIC_RELAXED);
-    }
-}
-
-void *malloc(size_t size)
-{
-    count_malloc();
-    return __libc_malloc(size);
-}
-
-void *calloc(size_t count, size_t size)
-{
-    count_malloc();
-    return __libc_calloc(count, size);
-}
-
-void *realloc(void *memory, size_t size)
-{
-    count_malloc();
-    return __libc_realloc(memory, size);
-}
-
-void *aligned_alloc(size_t alignment, size_t size)
-{
-    count_malloc();
-    return __libc_memalign(alignment, size);
-}
-#endif
+#include "mallocs.h"
 
 /* ---- Repetitions of each scenario ----------------------------------------------------------- */
 
@@ -551,18 +502,6 @@ static void measure_trip(const contestant *who, const table *t, double out[])
 }
 
 #ifdef COUNTS_MALLOCS
-/* A count of 0 is worth something only if it would have been seen: also one in a library. */
-static void check_that_mallocs_count(void)
-{
-    __atomic_store_n(&mallocs, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&run.phase, BENCH_MEASURE, __ATOMIC_RELAXED);
-    mallocs_count = true;
-    char *volatile copy = strdup(this_program->name); /* volatile, or it would not be called */
-    mallocs_count = false;
-    free(copy);
-    must(bench_read(&mallocs) != 1);
-}
-
 static void measure_mallocs(const contestant *who, const table *t, double out[])
 {
     run.first = who->create(t->capacity, t->threads);

@@ -392,23 +392,6 @@ static void measure_hog(const contestant *who, const table *t, double out[])
     who->destroy(run.first);
 }
 
-/* The n-th CPU that we may run on, counted from 0, or -1. */
-static int nth_cpu(int n)
-{
-#ifdef __linux__
-    cpu_set_t allowed;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
-        for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-            if (CPU_ISSET((size_t)cpu, &allowed) && n-- == 0) {
-                return cpu;
-            }
-        }
-    }
-#endif
-    (void)n;
-    return -1;
-}
-
 static void measure_pingpong(const contestant *who, const table *t, double out[])
 {
     bool pinned = strcmp(t->config, "two CPUs") == 0;

@@ -93,6 +93,16 @@ probe_cxx 'TBB task_arena' HAVE_TBB 'libtbb-dev is not installed' -ltbb \
 probe_cxx 'BlockingConcurrentQueue' HAVE_MOODYCAMEL 'libconcurrentqueue-dev is not installed' '' \
     '#include <concurrentqueue/blockingconcurrentqueue.h>' \
     'int main() { moodycamel::BlockingConcurrentQueue<int> q; q.enqueue(1); }'
+
+# Those of loop_scheduler.h alone; GLib and BlockingConcurrentQueue it has in common with bulkhead.h.
+bulkhead_libraries=$libraries bulkhead_link=$link
+libraries='' link=$CC
+case $have in *-DHAVE_GLIB*) libraries=-lglib-2.0 ;; esac
+case $have in *-DHAVE_MOODYCAMEL*) link=$CXX ;; esac
+probe 'libuv uv_async_send' HAVE_UV_LOOP 'libuv1-dev is not installed' -luv '#include <uv.h>' \
+    'int main(void) { uv_async_t a; return uv_async_init(uv_default_loop(), &a, 0); }'
+probe_cxx 'asio' HAVE_ASIO 'libasio-dev is not installed' '' '#include <asio.hpp>' \
+    'int main() { asio::io_context io(1); asio::post(io, [] {}); io.run(); }'
 rm -f "$out/probe" "$out/probe.c" "$out/probe.cc"
 
 # The peers in other languages are programs of their own, and are there if they can be built.
@@ -125,6 +135,10 @@ build_go_pool() {
     go_program bulkhead_peer
 }
 
+build_go_loop() {
+    go_program loop_peer
+}
+
 # java_program NAME: bench/NAME.java
 java_program() {
     mkdir -p "$out/java"
@@ -137,6 +151,10 @@ build_java() {
 
 build_java_pool() {
     java_program BulkheadPeer
+}
+
+build_java_loop() {
+    java_program LoopPeer
 }
 
 # Debian's crates are a directory that takes the place of crates.io.
@@ -162,6 +180,8 @@ foreign 'tokio Semaphore' HAVE_TOKIO 'cargo or librust-tokio-dev is not installe
 foreign 'Go channel pool' HAVE_GO_POOL 'golang-go is not installed' build_go_pool
 foreign 'Java ThreadPoolExecutor' HAVE_JAVA_POOL 'default-jdk-headless is not installed' \
     build_java_pool
+foreign 'Go channel' HAVE_GO_LOOP 'golang-go is not installed' build_go_loop
+foreign 'Java executors' HAVE_JAVA_LOOP 'default-jdk-headless is not installed' build_java_loop
 
 objects="$out/bench_semaphore.o $out/csem_nospin.o"
 flags=$(printf '%s' "$CFLAGS" | sed 's/[\\"]/\\&/g')
@@ -185,11 +205,23 @@ flags=$(printf '%s' "$CFLAGS" | sed 's/[\\"]/\\&/g')
     $CC $CFLAGS -std=c11 -D_GNU_SOURCE $warnings $have $have_foreign $glib \
         -DBENCH_FLAGS="\"$flags\"" -DBENCH_DIRECTORY="\"$out_path\"" -pthread \
         -c bench/bench_bulkhead.c -o "$out/bench_bulkhead.o"
-    if [ "$link" != "$CC" ]; then
+    if [ "$bulkhead_link" != "$CC" ]; then
         $CXX $CXXFLAGS -std=c++20 $warnings $have -pthread \
             -c bench/bulkhead_peers.cc -o "$out/bulkhead_peers.o"
         objects="$objects $out/bulkhead_peers.o"
     fi
-    $link ${LDFLAGS:-} $objects -o "$out/bench_bulkhead" -pthread $libraries -lm
+    $bulkhead_link ${LDFLAGS:-} $objects -o "$out/bench_bulkhead" -pthread $bulkhead_libraries -lm
+
+    objects=$out/bench_loop_scheduler.o
+    $CC $CFLAGS -std=c11 -D_GNU_SOURCE $warnings $have $have_foreign $glib \
+        -DBENCH_FLAGS="\"$flags\"" -DBENCH_DIRECTORY="\"$out_path\"" -pthread \
+        -c bench/bench_loop_scheduler.c -o "$out/bench_loop_scheduler.o"
+    if [ "$link" != "$CC" ]; then
+        $CXX $CXXFLAGS -std=c++20 $warnings $have -pthread \
+            -c bench/loop_peers.cc -o "$out/loop_peers.o"
+        objects="$objects $out/loop_peers.o"
+    fi
+    $link ${LDFLAGS:-} $objects -o "$out/bench_loop_scheduler" -pthread $libraries -lm
 }
-echo "built $out/bench_semaphore, $out/bench_weighted_sem and $out/bench_bulkhead"
+echo "built $out/bench_semaphore, $out/bench_weighted_sem, $out/bench_bulkhead and" \
+    "$out/bench_loop_scheduler"

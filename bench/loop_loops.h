@@ -46,8 +46,9 @@ extern "C" {
 #endif
 
 /* The scenarios. */
-enum { AWAKE = 1, FLOOD = 2, WAKE = 4, CALL = 8, MALLOCS = 16, TIMERS = 32, REMOTE = 64 };
-enum { ALL_OF_A_LOOP = AWAKE | FLOOD | WAKE | CALL | MALLOCS };
+enum { AWAKE = 1, FLOOD = 2, WAKE = 4, WAKE_PINNED = 8, CALL = 16, MALLOCS = 32 };
+enum { TIMERS = 64, REMOTE = 128 };
+enum { ALL_OF_A_LOOP = AWAKE | FLOOD | WAKE | WAKE_PINNED | CALL | MALLOCS };
 
 /* A flooding producer has a ring of tasks, and uses a quarter of them again when the last one of
  * these has run: that one alone is looked at, because all loops here run the tasks of one producer
@@ -69,9 +70,9 @@ typedef struct loop_samples {
 
 typedef struct timer_plan {
     uint64_t count;
-    const int64_t *delay_ns;       /* of each */
-    const uint32_t *order;         /* in which they are cancelled */
-    double least_ns;               /* that all passes but the first must take together */
+    const int64_t *delay_ns;           /* of each */
+    const uint32_t *order;             /* in which they are cancelled */
+    double least_ns;                   /* that all passes but the first must take together */
     void (*begin)(void), (*end)(void); /* around them; may be NULL */
 } timer_plan;
 
@@ -301,7 +302,7 @@ static void BENCH_F(loop)(bench_thread *self)
     BENCH_RUN(s);
 }
 
-static void BENCH_F(leave)(BENCH_F(object) *o, uint64_t posted)
+static void BENCH_F(leave)(BENCH_F(object) * o, uint64_t posted)
 {
     BENCH_TYPE *s = &o->is;
     __atomic_add_fetch(&o->posted, posted, __ATOMIC_RELAXED);
@@ -364,7 +365,8 @@ static void BENCH_F(awake)(bench_thread *self)
     BENCH_F(leave)(o, sent);
 }
 
-/* This thread stays awake, so what is measured is the way of the loop's thread out of its sleep. */
+/* This thread stays awake, so what is measured is the way of the loop's thread out of its sleep. It
+ * yields, because both may have the same CPU. */
 static void BENCH_F(wake)(bench_thread *self)
 {
     BENCH_F(object) *o = (BENCH_F(object) *)self->run->first;
@@ -378,6 +380,7 @@ static void BENCH_F(wake)(bench_thread *self)
         o->tasks[0].state = PENDING;
         uint64_t before = bench_ticks();
         BENCH_POST(s, &o->tasks[0], 0);
+        sched_yield();
         until(&o->tasks[0].state, DONE);
         take_sample(self, o->ran - before);
     } while (bench_phase(self->run) != BENCH_STOP);

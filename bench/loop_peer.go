@@ -3,11 +3,13 @@
 // A goroutine that reads tasks from a channel and runs them, for bench_loop_scheduler, which runs
 // this program as a child and asks it for one repetition at a time: a line in, a line out.
 //
-//	plain awake BATCH MS            ns of a send while the goroutine is busy
-//	plain flood PRODUCERS RING MS   ns, and ns of CPU, of a task
-//	plain wake MICROSECONDS MS      ns from a send to the run, when nothing was sent for so long:
-//	                                half of them take at most this, 99 of 100 that
-//	plain call MS                   ns, and ns of CPU, of a task and the wait for it
+//	plain awake 1 BATCH -1 -1 MS        ns of a send while the goroutine is busy
+//	plain flood PRODUCERS RING C C MS   ns, and ns of CPU, of a task
+//	plain wake 1 MICROSECONDS C C MS    ns from a send to the run, when nothing was sent for so
+//	                                    long: half of them take at most this, 99 of 100 that
+//	plain call 1 1 -1 -1 MS             ns, and ns of CPU, of a task and the wait for it
+//
+// The two C are the CPUs on which it should run: goroutines do not care.
 package main
 
 import (
@@ -238,25 +240,21 @@ func main() {
 	fmt.Printf("ready %s\n", runtime.Version())
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		var variant, what string
-		var a, b int
+		var producers, parameter, cpu, loopCPU int
 		var ms float64
-		fmt.Sscan(in.Text(), &variant, &what)
+		fmt.Sscan(in.Text(), &variant, &what, &producers, &parameter, &cpu, &loopCPU, &ms)
 		switch what {
 		case "awake":
-			fmt.Sscan(in.Text(), &variant, &what, &a, &ms)
-			_, _, samples := run(awake, 1, a, ms)
+			_, _, samples := run(awake, producers, parameter, ms)
 			fmt.Println(quantile(samples, 0.5))
 		case "flood":
-			fmt.Sscan(in.Text(), &variant, &what, &a, &b, &ms)
-			wall, used, _ := run(flood, a, b, ms)
+			wall, used, _ := run(flood, producers, parameter, ms)
 			fmt.Println(wall, used)
 		case "wake":
-			fmt.Sscan(in.Text(), &variant, &what, &a, &ms)
-			_, _, samples := run(wake, 1, a, ms)
+			_, _, samples := run(wake, producers, parameter, ms)
 			fmt.Println(quantile(samples, 0.5), quantile(samples, 0.99))
 		case "call":
-			fmt.Sscan(in.Text(), &variant, &what, &ms)
-			wall, used, _ := run(calls, 1, 1, ms)
+			wall, used, _ := run(calls, producers, parameter, ms)
 			fmt.Println(wall, used)
 		default:
 			fmt.Println("unknown")

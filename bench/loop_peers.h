@@ -99,6 +99,18 @@ static inline void limit_run(limit_stack *s)
     }
 }
 
+/* For those who push and wake nobody. */
+static inline void limit_run_awake(limit_stack *s)
+{
+    int looks = 0;
+    while (!__atomic_load_n(&s->over, __ATOMIC_RELAXED)) {
+        while (__atomic_load_n(&s->head, __ATOMIC_RELAXED) == 0) {
+            loop_idle(&looks);
+        }
+        limit_run_all((peer_task *)__atomic_exchange_n(&s->head, 0, __ATOMIC_ACQUIRE));
+    }
+}
+
 static inline void limit_end(limit_stack *s)
 {
     __atomic_store_n(&s->over, true, __ATOMIC_RELAXED);

@@ -300,6 +300,23 @@ static inline void *thread_main(void *arg)
     return NULL;
 }
 
+/* The n-th CPU that we may run on, counted from 0, or -1. */
+static inline int nth_cpu(int n)
+{
+#ifdef __linux__
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
+        for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+            if (CPU_ISSET((size_t)cpu, &allowed) && n-- == 0) {
+                return cpu;
+            }
+        }
+    }
+#endif
+    (void)n;
+    return -1;
+}
+
 enum { THREADS_MAX = 64 };
 static bench_run run;
 static bench_thread threads[THREADS_MAX];

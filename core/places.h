@@ -30,45 +30,50 @@ typedef struct plim_place_ {
     struct plim_place_ **(*here)(void);         /* where a thread is; constant */
 } plim_place_;
 
-#ifdef PLIM_PLATFORM
-#define plim_here_() ((plim_place_ **)explore_here())
-#else
 #ifdef __cplusplus
 #define PLIM_THREAD_LOCAL_ thread_local
 #else
 #define PLIM_THREAD_LOCAL_ _Thread_local
 #endif
 
+/* The innermost place that the calling thread runs, or NULL. */
 static inline plim_place_ **plim_here_(void)
 {
-    static PLIM_THREAD_LOCAL_ plim_place_ *here; /* the innermost place, or NULL */
-    return &here;
-}
+#ifdef PLIM_PLATFORM
+    return (plim_place_ **)plim_thread_slot_();
+#else
+    static PLIM_THREAD_LOCAL_ plim_place_ *plim_thread_place_;
+    return &plim_thread_place_;
 #endif
+}
 
 enum { PLIM_PATH_MAX_ = 64 }; /* a longer chain of waits is not followed to its end */
-
-#ifndef PLIM_LOCK_LOOKS_
-#define PLIM_LOCK_LOOKS_ 64
-#endif
 
 /* A lock that is let go by a plain store. It is held for some ten nanoseconds, so whoever finds it
  * taken looks again, offers its CPU, and if all that was in vain naps: even if the holder has been
  * preempted by one with a higher priority, it gets to run. */
+#ifndef PLIM_PLATFORM
+static inline void plim_lock_wait_(int look)
+{
+    if (look >= 64) {
+        plim_nap_(plim_now_() + PLIM_NAP_NS_);
+    } else if (look % 8 == 7) {
+        plim_thread_yield_();
+    } else {
+        plim_pause_();
+    }
+}
+#define plim_lock_wait_(lock, look) plim_lock_wait_(look)
+#endif
+
 PLIM_SLOW_ void plim_spin_lock_slow_(PLIM_ATOMIC_(uint64_t) * lock)
 {
-    for (int look = 1;; look++) {
+    for (int look = 0;; look++) {
         uint64_t open = plim_load_relaxed_(lock);
         if (open == 0 && plim_cas_acquire_(lock, &open, 1)) {
             return;
         }
-        if (look > PLIM_LOCK_LOOKS_) {
-            plim_nap_(plim_now_() + PLIM_NAP_NS_);
-        } else if (look % 8 == 0) {
-            plim_thread_yield_();
-        } else {
-            plim_pause_();
-        }
+        plim_lock_wait_(lock, look);
     }
 }
 
@@ -100,7 +105,9 @@ static inline void plim_awaits_(plim_place_ *innermost, plim_place_ *target)
     }
 }
 
-/* Whether the chain of waits that begins at target leads to this thread. */
+/* Whether the chain of waits that begins at target leads to this thread. If so, it is cut there,
+ * while all of it is locked: so of those who find the same circle at the same time only one is
+ * refused. */
 PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self)
 {
     plim_place_ *path[PLIM_PATH_MAX_];
@@ -112,7 +119,10 @@ PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self)
         while (!found && !blocked && length < PLIM_PATH_MAX_) {
             plim_place_ *last = path[length - 1];
             found = plim_load_relaxed_(&last->thread) == self;
-            if (found || last->awaits == NULL) {
+            if (found) {
+                last->awaits = NULL;
+            }
+            if (last->awaits == NULL) {
                 break;
             }
             blocked = !plim_spin_try_lock_(&last->awaits->lock);

@@ -42,7 +42,7 @@ TEST_SCALE=10
 export TEST_SCALE
 
 unix="test_core test_semaphore test_failures test_weighted_sem test_weighted_failures test_bulkhead \
-    test_bulkhead_failures"
+    test_bulkhead_failures test_loop_scheduler test_loop_scheduler_failures"
 target i386 "gcc -m32 -idirafter /usr/include/x86_64-linux-gnu" "" "" $unix
 target musl musl-gcc "" "" $unix
 target aarch64 "aarch64-linux-gnu-gcc -static" qemu-aarch64 "" $unix
@@ -55,7 +55,7 @@ WINEPREFIX=$(cd "$build" && pwd)/wine WINEDEBUG=-all
 export WINEPREFIX WINEDEBUG
 wine=$(command -v wine64 || echo /usr/lib/wine/wine64)
 target windows "x86_64-w64-mingw32-gcc -static" "$wine" -lsynchronization test_core test_semaphore \
-    test_weighted_sem test_bulkhead
+    test_weighted_sem test_bulkhead test_loop_scheduler
 
 [ $skipped -eq 0 ] || more=", $skipped skipped"
 echo "$passed passed, $failed failed${more:-}"

@@ -58,6 +58,8 @@ typedef struct choice {
     int taken, of;
 } choice;
 
+enum { LANE_CHANGE = 2, LANE_NONE }; /* not lanes: it waits for any change of the word; it naps */
+
 static fiber fibers[EXPLORE_THREADS];
 static int threads;       /* of this scenario */
 static int current = -1;  /* the running fiber */
@@ -71,7 +73,8 @@ static int depth;   /* choices made in this run */
 static int replays; /* of them, prescribed */
 static int64_t now;
 static int spurious_left, preemptions_left, expirations_left, woken;
-static int bound; /* preemptions allowed in exhaustive runs of this scenario; 0: any number */
+static bool unbounded; /* random runs, and what replays them, preempt as often as they like */
+static int bound;      /* preemptions allowed in exhaustive runs of this scenario; 0: any number */
 static struct {
     const char *from, *to;
 } freed[FREED_MAX];
@@ -314,6 +317,11 @@ static void change(uint64_t *p, uint64_t v, const char *how)
     const char *bad = explore_bad_step(p, *p, v);
     *p = v;
     trace(how, p, v);
+    for (int i = 0; i < threads; i++) {
+        if (fibers[i].status == ASLEEP && fibers[i].word == p && fibers[i].lane == LANE_CHANGE) {
+            fibers[i].status = RUNNABLE;
+        }
+    }
     if (bad != NULL) {
         explore_fail("step", 0, bad);
     }
@@ -414,7 +422,29 @@ void explore_park(const void *word, int lane, uint32_t half, int64_t deadline)
 void explore_nap(int64_t until)
 {
     before_step();
-    now = until > now ? until : now;
+    if (current >= 0) {
+        fiber *f = &fibers[current];
+        f->status = ASLEEP;
+        f->word = NULL;
+        f->lane = LANE_NONE;
+        f->deadline = until;
+        to_scheduler();
+    }
+}
+
+void explore_wait_while(const uint64_t *p, uint64_t value)
+{
+    before_step();
+    touch(p);
+    if (current >= 0 && *p == value) {
+        fiber *f = &fibers[current];
+        trace("waits for a change", p, *p);
+        f->status = ASLEEP;
+        f->word = p;
+        f->lane = LANE_CHANGE;
+        f->deadline = INT64_MAX;
+        to_scheduler();
+    }
 }
 
 static int choose(int n);
@@ -475,6 +505,17 @@ static bool joins(const fiber *f)
            (const char *)f->word < (const char *)(fibers + EXPLORE_THREADS);
 }
 
+/* One that naps is as good as awake: it comes back by itself. */
+static bool somebody_naps(void)
+{
+    for (int i = 0; i < threads; i++) {
+        if (fibers[i].status == ASLEEP && fibers[i].lane == LANE_NONE) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int actions_now(action *list, bool *somebody_runs)
 {
     int n = 0;
@@ -486,7 +527,7 @@ static int actions_now(action *list, bool *somebody_runs)
                 bool preempts =
                     pass == 1 && previous >= 0 && fibers[previous].status == RUNNABLE && bound != 0;
                 *somebody_runs = true;
-                if (!preempts || preemptions_left > 0 || mode == RANDOM) {
+                if (!preempts || preemptions_left > 0 || unbounded) {
                     list[n++] = (action){RUN, i};
                 }
             }
@@ -562,7 +603,7 @@ static void run_once(void)
         action list[3 * EXPLORE_THREADS];
         bool somebody_runs;
         int n = actions_now(list, &somebody_runs);
-        if (!somebody_runs) {
+        if (!somebody_runs && !somebody_naps()) {
             for (int i = 0; i < 2; i++) {
                 const char *bad =
                     scenario->words[i] == NULL ? NULL : explore_bad_rest(*scenario->words[i]);
@@ -646,8 +687,9 @@ static void report(const char *program)
     tracing = true;
     run_once();
     tracing = false;
-    printf("    %s\n    replay: %s -s '%s' -b %d -r ",
-           strcmp(kept, failure) == 0 ? kept : "(differs)", program, scenario->name, bound);
+    printf("    %s\n    replay: %s -s '%s' -b %d %s ",
+           strcmp(kept, failure) == 0 ? kept : "(differs)", program, scenario->name, bound,
+           unbounded ? "-R" : "-r");
     for (int i = 0; i < replays; i++) {
         printf("%s%d", i == 0 ? "" : ",", choices[i].taken);
     }
@@ -658,6 +700,7 @@ static bool search(double seconds)
 {
     clock_t limit = clock() + (clock_t)(seconds * CLOCKS_PER_SEC);
     mode = SEARCH;
+    unbounded = false;
     replays = 0;
     depth = 0;
     visited_clear();
@@ -677,6 +720,7 @@ static bool search(double seconds)
 static bool random_search(uint64_t count, uint64_t seed)
 {
     mode = RANDOM;
+    unbounded = true;
     for (uint64_t i = 0; i < count; i++) {
         random_state = mix(seed, i) | 1;
         replays = 0;
@@ -734,6 +778,9 @@ int main(int argc, char **argv)
             at_most = (int)strtol(value, NULL, 10);
         } else if (strcmp(argv[i], "-r") == 0) {
             replay = value;
+        } else if (strcmp(argv[i], "-R") == 0) {
+            replay = value;
+            unbounded = true;
         } else {
             usage(argv[0]);
             return 2;

@@ -57,8 +57,10 @@ int64_t explore_now(void);
 void explore_park(const void *word, int lane, uint32_t half, int64_t deadline);
 void explore_unpark(const void *word, int lane, uint32_t count);
 void explore_nap(int64_t until);
+void explore_wait_while(const uint64_t *p, uint64_t value); /* until it changes */
 
 uint64_t explore_thread_id(void);
+void *explore_thread_slot(void); /* of the scenario: a pointer in its world for each thread */
 int explore_spawn(int (*run)(void *), void *arg); /* its number, or -1 if there is no spare one */
 void explore_join(int thread);
 

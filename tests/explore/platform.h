@@ -26,6 +26,7 @@
 #define plim_worker_create_(t, run, arg) \
     ((*(t) = (plim_thread)explore_spawn((run), (arg))) == (plim_thread)-1 ? EAGAIN : 0)
 #define plim_worker_begins_(name) ((void)0)
+#define plim_thread_slot_() explore_thread_slot() /* what core/places.h keeps for each thread */
 #define plim_now_() explore_now()
 #define plim_pause_() ((void)0) /* the load that follows is where others may run */
 #define plim_many_cpus_() true
@@ -33,5 +34,6 @@
     explore_park((const void *)(counter), (lane), (half), (deadline))
 #define plim_unpark_(counter, lane, count) explore_unpark((const void *)(counter), (lane), (count))
 #define plim_nap_(until) explore_nap(until)
+#define plim_lock_wait_(lock, look) ((void)(look), explore_wait_while((lock), 1))
 
 #endif

@@ -98,7 +98,7 @@ explore_module() {
 }
 
 # The modules side by side: there is nothing to measure here, and no clock but a virtual one.
-modules=${*:-semaphore weighted_sem bulkhead}
+modules=${*:-semaphore weighted_sem bulkhead loop_scheduler}
 for module in $modules; do
     rm -f "$build/explore/$module/verdict"
     explore_module "$module" >"$build/explore/$module.log" 2>&1 &
