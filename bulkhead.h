@@ -121,8 +121,9 @@
  *                of these); with a single permit and a wait without a limit, also one that has
  *                entered and not left. (If it ends instead, and somebody else leaves for it later,
  *                a new thread may be mistaken for it meanwhile.) Not seen are others that have
- *                entered, since any thread may leave for them; nor a wait that comes back through
- *                another bulkhead's workers.
+ *                entered, since any thread may leave for them. A wait or invoke that comes back
+ *                through jobs of other bulkheads that run, or through the event loops of
+ *                loop_scheduler.h, gets EDEADLK too, if all this is in one source file.
  *   Threads      A job may end its thread (thrd_exit, pthread_exit; on POSIX systems, and in C++ if
  *                exceptions are enabled): it counts as FAILED with ECANCELED. A function given to
  *                invoke that runs on the caller's thread must return, and so must done and all
@@ -1985,6 +1986,173 @@ static inline void plim_gate_init_(plim_gate_ *gate, uint64_t word)
 #endif /* PLIM_GATE_H_ */
 /* <<< gate */
 
+/* >>> places (stamped from core/places.h by `make stamp`; edit it there) */
+#ifndef PLIM_PLACES_H_
+#define PLIM_PLACES_H_
+
+/*
+ * Who waits for whom.
+ *
+ * A place is something that one thread at a time runs, such as an event loop: others wait for it,
+ * and while the thread itself waits for another place, so does everything here. A thread that is
+ * about to wait says so in each place that it runs, and then follows the chain: the place that it
+ * wants to wait for, what that one's thread waits for, and so on. If it comes back to itself, the
+ * wait would never end.
+ *
+ * Why no circle goes unnoticed. Each edge is published under the lock of its place before the walk
+ * begins. So of those whose edges make up a circle, the one that published last finds all of them.
+ *
+ * Why none is imagined, and nothing is followed into freed memory. The walk keeps the lock of every
+ * place on the path until its end, so all edges that it saw hold at the same time; and an edge,
+ * which is taken back under the lock too, keeps what it leads to alive. All locks but the first are
+ * tried, not waited for, and all are let go if one cannot be had: so walks do not wait for each
+ * other either.
+ *
+ * Where a thread is, is a variable of its own, and static: one for each source file. The object
+ * remembers by whose file it was initialised and asks that one.
+ */
+typedef struct plim_place_ {
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) lock;   /* 1: held, for a moment */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) thread; /* that runs it; 0: none. Changes under the lock */
+    struct plim_place_ *outer;                  /* that the same thread ran before; only its own */
+    struct plim_place_ *awaits;                 /* under the lock; NULL: it does not wait */
+    struct plim_place_ **(*here)(void);         /* where a thread is; constant */
+} plim_place_;
+
+#ifdef __cplusplus
+#define PLIM_THREAD_LOCAL_ thread_local
+#else
+#define PLIM_THREAD_LOCAL_ _Thread_local
+#endif
+
+/* The innermost place that the calling thread runs, or NULL. */
+static inline plim_place_ **plim_here_(void)
+{
+#ifdef PLIM_PLATFORM
+    return (plim_place_ **)plim_thread_slot_();
+#else
+    static PLIM_THREAD_LOCAL_ plim_place_ *plim_thread_place_;
+    return &plim_thread_place_;
+#endif
+}
+
+enum { PLIM_PATH_MAX_ = 64 }; /* a longer chain of waits is not followed to its end */
+
+/* A lock that is let go by a plain store. It is held for some ten nanoseconds, so whoever finds it
+ * taken looks again, offers its CPU, and if all that was in vain naps: even if the holder has been
+ * preempted by one with a higher priority, it gets to run. */
+#ifndef PLIM_PLATFORM
+static inline void plim_lock_wait_(int look)
+{
+    if (look >= 64) {
+        plim_nap_(plim_now_() + PLIM_NAP_NS_);
+    } else if (look % 8 == 7) {
+        plim_thread_yield_();
+    } else {
+        plim_pause_();
+    }
+}
+#define plim_lock_wait_(lock, look) plim_lock_wait_(look)
+#endif
+
+PLIM_SLOW_ void plim_spin_lock_slow_(PLIM_ATOMIC_(uint64_t) * lock)
+{
+    for (int look = 0;; look++) {
+        uint64_t open = plim_load_relaxed_(lock);
+        if (open == 0 && plim_cas_acquire_(lock, &open, 1)) {
+            return;
+        }
+        plim_lock_wait_(lock, look);
+    }
+}
+
+PLIM_FAST_ bool plim_spin_try_lock_(PLIM_ATOMIC_(uint64_t) * lock)
+{
+    uint64_t open = 0;
+    return plim_cas_acquire_(lock, &open, 1);
+}
+
+PLIM_FAST_ void plim_spin_lock_(PLIM_ATOMIC_(uint64_t) * lock)
+{
+    if (!PLIM_LIKELY_(plim_spin_try_lock_(lock))) {
+        plim_spin_lock_slow_(lock);
+    }
+}
+
+PLIM_FAST_ void plim_spin_unlock_(PLIM_ATOMIC_(uint64_t) * lock)
+{
+    plim_store_release_(lock, 0);
+}
+
+/* Sets what all places that this thread runs wait for; NULL ends it. */
+static inline void plim_awaits_(plim_place_ *innermost, plim_place_ *target)
+{
+    for (plim_place_ *at = innermost; at != NULL; at = at->outer) {
+        plim_spin_lock_(&at->lock);
+        at->awaits = target;
+        plim_spin_unlock_(&at->lock);
+    }
+}
+
+/* Whether the chain of waits that begins at target leads to this thread. If so, it is cut there,
+ * while all of it is locked: so of those who find the same circle at the same time only one is
+ * refused. */
+PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self)
+{
+    plim_place_ *path[PLIM_PATH_MAX_];
+    for (;;) {
+        int length = 0;
+        bool found = false, blocked = false;
+        plim_spin_lock_(&target->lock);
+        path[length++] = target;
+        while (!found && !blocked && length < PLIM_PATH_MAX_) {
+            plim_place_ *last = path[length - 1];
+            found = plim_load_relaxed_(&last->thread) == self;
+            if (found) {
+                last->awaits = NULL;
+            }
+            if (last->awaits == NULL) {
+                break;
+            }
+            blocked = !plim_spin_try_lock_(&last->awaits->lock);
+            if (!blocked) {
+                path[length] = last->awaits;
+                length++;
+            }
+        }
+        while (length > 0) {
+            plim_spin_unlock_(&path[--length]->lock);
+        }
+        if (!blocked) {
+            return found;
+        }
+        plim_thread_yield_();
+    }
+}
+
+/* Before a wait of a thread that is at `innermost` (NULL: nowhere, and then all is well) for
+ * target. False: it would wait for itself. True: it may wait, and then calls plim_wait_over_. */
+static inline bool plim_may_wait_(plim_place_ *innermost, plim_place_ *target)
+{
+    if (innermost == NULL) {
+        return true;
+    }
+    plim_awaits_(innermost, target);
+    if (plim_leads_here_(target, plim_thread_id_())) {
+        plim_awaits_(innermost, NULL);
+        return false;
+    }
+    return true;
+}
+
+static inline void plim_wait_over_(plim_place_ *innermost)
+{
+    plim_awaits_(innermost, NULL);
+}
+
+#endif /* PLIM_PLACES_H_ */
+/* <<< places */
+
 /* >>> workers (stamped from core/workers.h by `make stamp`; edit it there) */
 #ifndef PLIM_WORKERS_
 #define PLIM_WORKERS_
@@ -2203,6 +2371,7 @@ struct bulkhead_job {
     void *resource;
 
     bulkhead *bulkhead_;    /* where it was submitted last */
+    plim_place_ place_;     /* what its body waits for elsewhere, and who waits for it */
     bulkhead_entry_ entry_; /* in the queue, or whichever list it is in */
     plim_counter over_;     /* gets a permit when it is done; every waiter passes it on */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) phase_;
@@ -3190,6 +3359,23 @@ PLIM_CALLED_ void bulkhead_executed_(bulkhead_job *job, bulkhead_frame_ *frame, 
     bulkhead_after_(b, &s);
 }
 
+/*
+ * Calls the body. It is a place where a thread is, as an event loop of loop_scheduler.h is one: so a
+ * loop, or a job of another bulkhead, that waits for this job is found by a wait in the body that
+ * would come back to it. The thread is set without the lock: only that same thread looks for itself.
+ */
+PLIM_FAST_ int bulkhead_run_body_(bulkhead_job *job)
+{
+    plim_place_ **here = plim_here_();
+    job->place_.outer = *here;
+    *here = &job->place_;
+    plim_store_relaxed_(&job->place_.thread, plim_thread_id_());
+    int result = job->run(job);
+    plim_store_relaxed_(&job->place_.thread, 0);
+    *here = job->place_.outer;
+    return result;
+}
+
 /* One run by an executor; on its stack. */
 typedef struct bulkhead_run_ {
     bulkhead_job *job;
@@ -3199,6 +3385,7 @@ typedef struct bulkhead_run_ {
 PLIM_SLOW_ void bulkhead_executor_thread_ended_(void *arg)
 {
     bulkhead_run_ *run = (bulkhead_run_ *)arg;
+    plim_store_relaxed_(&run->job->place_.thread, 0);
     bulkhead_executed_(run->job, &run->frame, ECANCELED);
 }
 
@@ -3232,7 +3419,7 @@ PLIM_CALLED_ void bulkhead_execute_(void *arg)
     bulkhead_unlock_(b, &s);
     bulkhead_tell_started_(b, job);
     PLIM_ON_THREAD_EXIT_(bulkhead_executor_thread_ended_, &run)
-    result = job->run(job);
+    result = bulkhead_run_body_(job);
     PLIM_ON_THREAD_EXIT_END_
     bulkhead_executed_(job, &run.frame, result);
 }
@@ -3396,6 +3583,7 @@ PLIM_SLOW_ void bulkhead_thread_ended_(void *arg)
     PLIM_ASSERT(self->job != NULL && plim_load_relaxed_(&self->job->phase_) <= BULKHEAD_STUCK_ &&
                     plim_load_relaxed_(&self->job->phase_) != BULKHEAD_FINISHING_,
                 "bulkhead: a done has ended its thread; it must return");
+    plim_store_relaxed_(&self->job->place_.thread, 0);
     bulkhead_section_ s = bulkhead_lock_(b);
     const bulkhead_end_of_run_ end = bulkhead_end_run_(b, &s, self->job, ECANCELED, false);
     self->job = NULL;
@@ -3413,7 +3601,7 @@ PLIM_CALLED_ void bulkhead_work_(bulkhead_worker_ *self)
 {
     bulkhead_job *job = bulkhead_search_(self, false);
     while (job != NULL) {
-        job = bulkhead_next_(self, job, job->run(job));
+        job = bulkhead_next_(self, job, bulkhead_run_body_(job));
     }
 }
 
@@ -4357,7 +4545,13 @@ PLIM_CALLED_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
     }
     bulkhead_unlock_(b, &s);
     if (error == 0) {
-        error = bulkhead_await_(&job->over_, timeout_ns);
+        plim_place_ *here = *plim_here_();
+        if (plim_may_wait_(here, &job->place_)) {
+            error = bulkhead_await_(&job->over_, timeout_ns);
+            plim_wait_over_(here);
+        } else {
+            error = EDEADLK;
+        }
         bulkhead_unnest_(b, &nest);
     }
     return error;
@@ -4485,9 +4679,13 @@ PLIM_CALLED_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *ar
     call.fn = fn;
     call.arg = arg;
     bulkhead_prepare_(b, &call.job);
+    plim_place_ *here = *plim_here_();
+    plim_awaits_(here,
+                 &call.job.place_); /* before it runs: then only its body can close a circle */
     int error =
         bulkhead_tried_(bulkhead_submit_slow_(b, &call.job, patience, &nest, wait_ns), patience);
     if (error != 0) {
+        plim_wait_over_(here);
         return bulkhead_reject_(b, NULL, NULL, error);
     }
     if (!bulkhead_is_done_soon_(&call.job)) {
@@ -4500,11 +4698,14 @@ PLIM_CALLED_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *ar
         }
     }
     bulkhead_unnest_(b, &nest);
+    if (error == 0 && call.job.outcome == BULKHEAD_TIMED_OUT) {
+        bulkhead_await_(&call.job.returned_, PLIM_FOREVER);
+    }
+    plim_wait_over_(here);
     if (error != 0) {
         return bulkhead_reject_(b, NULL, NULL, error);
     }
     if (call.job.outcome == BULKHEAD_TIMED_OUT) {
-        bulkhead_await_(&call.job.returned_, PLIM_FOREVER);
         return ETIMEDOUT;
     }
     if (call.job.outcome != BULKHEAD_SUCCEEDED && call.job.outcome != BULKHEAD_FAILED) {

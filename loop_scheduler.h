@@ -113,9 +113,9 @@
  *                of run; and a call, post_for or close from a loop's thread to another loop whose
  *                thread waits, directly or through others, for the first: whoever closes the circle
  *                gets it, timeout or not. (A call to the own loop runs inline.) Seen are loops that
- *                were initialised in the same source file, or given as `kin` in the options. Not
- *                seen are waits that go through something else than loops: a semaphore, a bulkhead,
- *                a pool.
+ *                were initialised in the same source file, or given as `kin` in the options, and
+ *                running jobs of a bulkhead.h included there: a loop that waits for a job which
+ *                calls the loop. Not seen are waits through anything else: a semaphore, a pool.
  *   A stuck task holds up the loop, and there is no cure: stall tells another thread which it is.
  *   Ends         A task must return: it must neither throw nor end its thread. (If a task on the
  *                loop's own thread does end it, the loop is one that nobody runs.)
@@ -250,7 +250,8 @@ static inline int loop_scheduler_destroy(loop_scheduler *l);
 /* ---- Who runs it ---- */
 
 /* Runs it on a thread of its own, until it is stopped or closed. Returns 0; EBUSY a thread runs it
- * already (one that was told to stop is waited for); ESHUTDOWN; EAGAIN, ENOMEM no thread. */
+ * already (one that was told to stop is waited for, or EDEADLK); ESHUTDOWN; EAGAIN, ENOMEM no
+ * thread. */
 static inline int loop_scheduler_start(loop_scheduler *l);
 
 /* Runs it on the calling thread, until it is stopped or closed, sleeping when there is nothing to
@@ -397,8 +398,8 @@ static inline int loop_scheduler_spawn(loop_scheduler *l, loop_scheduler_corouti
 
 /* An event: not set if it is all zero. Coroutines await it, of any number of loops; threads cannot.
  * When it is set they go on, each in a task of its own, in the order in which they came. It stays
- * set, and who awaits it then does not wait, until it is reset. Any thread; the last touch of the
- * event is the step that lets the others go on. */
+ * set, and who awaits it then does not wait, until it is reset. Any thread. It may be freed when
+ * all who awaited it have gone on, even if the call that set it has not returned. */
 static inline void loop_scheduler_event_set(loop_scheduler_event *event);
 static inline void loop_scheduler_event_reset(loop_scheduler_event *event);
 static inline bool loop_scheduler_event_is_set(loop_scheduler_event *event);
@@ -2515,6 +2516,8 @@ struct loop_scheduler {
     /* Timers, under the lock: see there. */
     int64_t base_;
     uint64_t sequence_;
+    loop_scheduler_timer *delayed_; /* is being called, and then armed; the loop's thread's */
+    uint64_t delayed_sequence_;     /* unless it has another sequence_ by then */
     uint32_t timers_;
     loop_scheduler_timer *due_;
     uint64_t occupied_[LOOP_SCHEDULER_LEVELS_];
@@ -2617,6 +2620,7 @@ PLIM_SLOW_ void loop_scheduler_wakes_no_more_(loop_scheduler *l)
 PLIM_SLOW_ bool loop_scheduler_disarm_(loop_scheduler *l, uint64_t *word, uint64_t after)
 {
     plim_add_relaxed_(&l->wakers_, 1);
+    (void)plim_load_acquire_(&l->word_.word); /* ARMED came with fd_write_ */
     bool done = plim_commit_release_(&l->word_, word, loop_scheduler_step_(*word, after));
     if (done) {
         loop_scheduler_signal_fd_(l->fd_write_);
@@ -2669,6 +2673,14 @@ static inline void loop_scheduler_rouse_locked_(loop_scheduler *l)
          (LOOP_SCHEDULER_ASLEEP_ | LOOP_SCHEDULER_ARMED_BIT_)) != 0) {
         loop_scheduler_rouse_(l, 0);
     }
+}
+
+/* Something that a loop which is being closed may have waited for is gone, without a trace: so it
+ * has to look once more whether it is over. Under the lock. */
+static inline void loop_scheduler_less_is_left_(loop_scheduler *l)
+{
+    l->wound_up_ = LOOP_SCHEDULER_OPEN_;
+    loop_scheduler_rouse_locked_(l);
 }
 
 /* ---- 3. The queue --------------------------------------------------------------------------- */
@@ -2998,7 +3010,7 @@ PLIM_FAST_ bool loop_scheduler_run_next_(loop_scheduler *l)
     bool cancelled = (state & LOOP_SCHEDULER_STATE_) == LOOP_SCHEDULER_CANCELLED_ ||
                      loop_scheduler_closing_(l) == LOOP_SCHEDULER_CANCELLING_;
     loop_scheduler_unlink_(&l->queue_, task);
-    plim_store_relaxed_(&task->state_, LOOP_SCHEDULER_TAKEN_);
+    plim_store_release_(&task->state_, LOOP_SCHEDULER_TAKEN_); /* see loop_scheduler_is_queued_ */
     loop_scheduler_task *shown = (state & LOOP_SCHEDULER_OURS_) != 0 ? NULL : task;
     l->running_ = shown;
     l->runs_ = true;
@@ -3045,6 +3057,20 @@ static inline void loop_scheduler_rearm_(loop_scheduler *l, loop_scheduler_timer
     loop_scheduler_arm_(l, timer, next);
 }
 
+/* The call of a timer with LOOP_SCHEDULER_DELAY has returned. It is periodic, so it is still there:
+ * if it was cancelled, that has not been told. */
+PLIM_CALLED_ void loop_scheduler_arm_delayed_(loop_scheduler *l)
+{
+    loop_scheduler_timer *timer = l->delayed_;
+    int64_t now = loop_scheduler_now_(l);
+    loop_scheduler_lock_(l);
+    if (timer->state_ == LOOP_SCHEDULER_ARMED_ && timer->sequence_ == l->delayed_sequence_) {
+        loop_scheduler_arm_(l, timer, plim_deadline_(now, timer->period_));
+    }
+    l->delayed_ = NULL;
+    loop_scheduler_unlock_(l);
+}
+
 /* Calls the first timer that is due; false if there is none. */
 PLIM_CALLED_ bool loop_scheduler_fire_next_(loop_scheduler *l, int64_t now, uint64_t bound)
 {
@@ -3055,13 +3081,11 @@ PLIM_CALLED_ bool loop_scheduler_fire_next_(loop_scheduler *l, int64_t now, uint
         return false;
     }
     loop_scheduler_timer *timer = l->due_;
-    bool delayed = false;
-    uint64_t sequence = 0;
     loop_scheduler_remove_(l, timer);
     if (timer->period_ > 0) {
         loop_scheduler_rearm_(l, timer, now);
-        delayed = timer->slot_ == LOOP_SCHEDULER_NOWHERE_;
-        sequence = timer->sequence_;
+        l->delayed_ = timer->slot_ == LOOP_SCHEDULER_NOWHERE_ ? timer : NULL;
+        l->delayed_sequence_ = timer->sequence_;
     } else {
         timer->state_ = LOOP_SCHEDULER_FIRED_;
         l->timers_--;
@@ -3072,13 +3096,8 @@ PLIM_CALLED_ bool loop_scheduler_fire_next_(loop_scheduler *l, int64_t now, uint
     loop_scheduler_unlock_(l);
 
     timer->run(timer, 0);
-    if (delayed) { /* it is periodic, so it is still there: its cancellation is told later */
-        int64_t next = plim_deadline_(loop_scheduler_now_(l), timer->period_);
-        loop_scheduler_lock_(l);
-        if (timer->state_ == LOOP_SCHEDULER_ARMED_ && timer->sequence_ == sequence) {
-            loop_scheduler_arm_(l, timer, next);
-        }
-        loop_scheduler_unlock_(l);
+    if (l->delayed_ != NULL) {
+        loop_scheduler_arm_delayed_(l);
     }
     if (l->timed_) {
         loop_scheduler_took_(l, NULL);
@@ -3123,14 +3142,14 @@ PLIM_CALLED_ bool loop_scheduler_turn_(loop_scheduler *l)
         ran = true;
         more = (fired == LOOP_SCHEDULER_ROUND_ || (tasks > 0 && done > 0)) &&
                !loop_scheduler_stops_(l);
-        bool late = loop_scheduler_closing_(l) == LOOP_SCHEDULER_DRAINING_ &&
-                    plim_now_() >= l->drain_until_;
+        bool drains = loop_scheduler_closing_(l) == LOOP_SCHEDULER_DRAINING_;
+        int64_t drained = drains ? plim_now_() : 0;
         now = loop_scheduler_now_(l);
         loop_scheduler_lock_(l);
         int64_t elapsed = now - l->since_;
         l->longest_ = elapsed > l->longest_ ? elapsed : l->longest_;
         l->since_ = now;
-        if (late) {
+        if (drains && drained >= l->drain_until_) {
             plim_store_relaxed_(&l->closing_, LOOP_SCHEDULER_CANCELLING_);
             l->hurried_ = true;
         }
@@ -3341,7 +3360,7 @@ static inline bool loop_scheduler_arm_fd_(loop_scheduler *l)
         return true;
     }
     while (loop_scheduler_newest_(word) == NULL) {
-        if (plim_commit_relaxed_(&l->word_, &word,
+        if (plim_commit_release_(&l->word_, &word, /* with fd_write_, see disarm_ */
                                  loop_scheduler_step_(0, word | LOOP_SCHEDULER_ARMED_BIT_))) {
             return false;
         }
@@ -3418,7 +3437,6 @@ PLIM_CALLED_ void loop_scheduler_leave_(loop_scheduler *l, bool own_thread, bool
 {
     plim_list_ woken = {NULL, NULL};
     int64_t now = loop_scheduler_now_(l);
-    int fd = l->fd_write_;
     loop_scheduler_lock_(l);
     l->busy_ += now - l->marked_;
     l->running_ = NULL;
@@ -3442,7 +3460,7 @@ PLIM_CALLED_ void loop_scheduler_leave_(loop_scheduler *l, bool own_thread, bool
     loop_scheduler_unlock_(l);
     loop_scheduler_wake_closers_(&woken);
     if (signals) {
-        loop_scheduler_signal_fd_(fd);
+        loop_scheduler_signal_fd_(l->fd_write_); /* is there while we are one of wakers_ */
         loop_scheduler_wakes_no_more_(l);
     }
 }
@@ -3547,7 +3565,11 @@ static inline void loop_scheduler_stop(loop_scheduler *l)
 /* A task has ended the loop's own thread. */
 PLIM_SLOW_ void loop_scheduler_thread_lost_(void *arg)
 {
-    loop_scheduler_leave_((loop_scheduler *)arg, true, false);
+    loop_scheduler *l = (loop_scheduler *)arg;
+    if (l->delayed_ != NULL) {
+        loop_scheduler_arm_delayed_(l);
+    }
+    loop_scheduler_leave_(l, true, false);
 }
 
 PLIM_SLOW_ plim_thread_result loop_scheduler_thread_(void *arg)
@@ -3594,6 +3616,10 @@ static inline int loop_scheduler_start(loop_scheduler *l)
     if (loop_scheduler_is_current(l)) {
         return EBUSY;
     }
+    plim_place_ *here = *l->place_.here();
+    if (!plim_may_wait_(here, &l->place_)) { /* for one that was told to stop */
+        return EDEADLK;
+    }
     loop_scheduler_lock_(l);
     loop_scheduler_reap_(l);
     int error = loop_scheduler_closing_(l) != LOOP_SCHEDULER_OPEN_ ? ESHUTDOWN
@@ -3605,6 +3631,7 @@ static inline int loop_scheduler_start(loop_scheduler *l)
         l->thread_state_ = LOOP_SCHEDULER_HAS_THREAD_;
     }
     loop_scheduler_unlock_(l);
+    plim_wait_over_(here);
     if (error != 0) {
         return error;
     }
@@ -3718,7 +3745,9 @@ PLIM_CALLED_ int loop_scheduler_post_chain_(loop_scheduler *l, loop_scheduler_ta
     bool bounded =
         l->max_queue_ != 0 && !(own && loop_scheduler_closing_(l) != LOOP_SCHEDULER_OPEN_);
     int error = bounded ? loop_scheduler_take_room_(l, count, timeout_ns) : 0;
-    if (error != 0) {
+    if (error == ESHUTDOWN && own) { /* this very moment */
+        bounded = false;
+    } else if (error != 0) {
         return error;
     }
     uint64_t state = LOOP_SCHEDULER_QUEUED_ | (bounded ? (uint64_t)LOOP_SCHEDULER_ROOM_ : 0);
@@ -3743,9 +3772,11 @@ PLIM_CALLED_ int loop_scheduler_post_chain_(loop_scheduler *l, loop_scheduler_ta
     return error;
 }
 
+/* Acquires, because it may be asked by somebody who knows nothing else of the task: if it says no,
+ * the loop has let go of the task. */
 static inline bool loop_scheduler_is_queued_(const loop_scheduler_task *task)
 {
-    uint64_t state = plim_load_relaxed_(&task->state_) & LOOP_SCHEDULER_STATE_;
+    uint64_t state = plim_load_acquire_(&task->state_) & LOOP_SCHEDULER_STATE_;
     return state == LOOP_SCHEDULER_QUEUED_ || state == LOOP_SCHEDULER_CANCELLED_;
 }
 
@@ -3870,6 +3901,7 @@ PLIM_SLOW_ void loop_scheduler_withdraw_(loop_scheduler *l, loop_scheduler_task 
             l->posted_++;
             return;
         }
+        word = loop_scheduler_peek_(l);
     }
     for (loop_scheduler_task *at = loop_scheduler_newest_(word); at != NULL; at = at->older_) {
         if (at->older_ == task) {
@@ -3915,7 +3947,7 @@ static inline int loop_scheduler_call_for(loop_scheduler *l, int (*fn)(void *), 
         if (waits) {
             loop_scheduler_withdraw_(l, &call.task);
             l->cancelled_++;
-            l->wound_up_ = LOOP_SCHEDULER_OPEN_; /* if it is being closed: it may be over now */
+            loop_scheduler_less_is_left_(l);
         }
         loop_scheduler_unlock_(l);
         if (waits) {
@@ -4024,9 +4056,11 @@ static inline void loop_scheduler_work_back_(loop_scheduler_task *task, int stat
     loop_scheduler_lock_(l);
     l->offloaded_--;
     loop_scheduler_unlock_(l);
-    plim_store_relaxed_(&work->stage_, LOOP_SCHEDULER_BACK_);
-    if (work->then != NULL) {
-        work->then(work, work->status_ != 0 ? work->status_ : status);
+    void (*then)(loop_scheduler_work *, int) = work->then;
+    status = work->status_ != 0 ? work->status_ : status;
+    plim_store_release_(&work->stage_, LOOP_SCHEDULER_BACK_); /* from here on it may be offloaded */
+    if (then != NULL) {
+        then(work, status);
     }
 }
 
@@ -4063,7 +4097,7 @@ static inline int loop_scheduler_offload(loop_scheduler *l, const plim_executor 
     if (executor == NULL || executor->execute == NULL || work == NULL || work->work == NULL) {
         return EINVAL;
     }
-    uint64_t stage = plim_load_relaxed_(&work->stage_);
+    uint64_t stage = plim_load_acquire_(&work->stage_);
     if (stage != LOOP_SCHEDULER_HOME_ && stage != LOOP_SCHEDULER_BACK_) {
         return EALREADY;
     }
@@ -4084,7 +4118,7 @@ static inline int loop_scheduler_offload(loop_scheduler *l, const plim_executor 
         plim_store_relaxed_(&work->stage_, stage);
         loop_scheduler_lock_(l);
         l->offloaded_--;
-        loop_scheduler_rouse_locked_(l); /* it may have been closed, and waits for this */
+        loop_scheduler_less_is_left_(l);
         loop_scheduler_unlock_(l);
     }
     return error;
@@ -4325,9 +4359,10 @@ static inline bool loop_scheduler_offload_for_(loop_scheduler_coroutine *co,
 
 static inline void loop_scheduler_end_coroutine_(loop_scheduler_coroutine *co)
 {
-    plim_store_relaxed_(&co->alive_, 0);
-    if (co->done != NULL) {
-        co->done(co);
+    void (*done)(loop_scheduler_coroutine *) = co->done;
+    plim_store_release_(&co->alive_, 0); /* from here on it may be spawned again */
+    if (done != NULL) {
+        done(co);
     }
 }
 
@@ -4348,7 +4383,7 @@ static inline int loop_scheduler_spawn(loop_scheduler *l, loop_scheduler_corouti
     if (co == NULL || co->run == NULL) {
         return EINVAL;
     }
-    if (plim_load_relaxed_(&co->alive_) != 0) {
+    if (plim_load_acquire_(&co->alive_) != 0) {
         return EALREADY;
     }
     plim_store_relaxed_(&co->alive_, 1);
@@ -4572,7 +4607,8 @@ static inline int loop_scheduler_close(loop_scheduler *l, int how, int64_t timeo
 
 static inline int loop_scheduler_destroy(loop_scheduler *l)
 {
-    if (loop_scheduler_is_current(l)) {
+    plim_place_ *here = *l->place_.here();
+    if (loop_scheduler_is_current(l) || !plim_may_wait_(here, &l->place_)) {
         return EDEADLK;
     }
     loop_scheduler_lock_(l);
@@ -4581,6 +4617,7 @@ static inline int loop_scheduler_destroy(loop_scheduler *l)
                 plim_load_relaxed_(&l->place_.thread) != 0 ||
                 l->thread_state_ != LOOP_SCHEDULER_NO_THREAD_;
     loop_scheduler_unlock_(l);
+    plim_wait_over_(here);
     if (busy) {
         return EBUSY;
     }

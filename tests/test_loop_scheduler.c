@@ -3384,7 +3384,7 @@ TEST timers_do_as_a_simple_model_says(uint64_t seed, int64_t from, int step_bits
     spies_init(&s, 1, &l, NULL);
     s.act = change_some;
     s.arg = &m;
-    for (int round = scaled(6000); round > 0; round--) {
+    for (int round = scaled(60000); round > 0; round--) {
         if (next_random(&m.random) % 2 == 0) {
             change_some(&s); /* from elsewhere */
         } else {

@@ -34,9 +34,15 @@ static struct world {
     void (*run[4])(void *);
     void *arg[4];
     int tasks_in, tasks_out;
+    void *slot[EXPLORE_THREADS + 2];
     size_t used;
     PLIM_ALIGN8_ char memory[1024];
 } world;
+
+void *explore_thread_slot(void)
+{
+    return &world.slot[explore_thread_id()];
+}
 
 static void *world_memory(size_t size)
 {

@@ -630,6 +630,24 @@ SCENARIO(work_races_drain, "work that is away when the loop is closed comes back
 SCENARIO(work_races_close, "work that is away when the loop is closed is told", open_loop,
          back_once, BODIES(run_it, offload, execute, close_now), .preemptions = 2);
 
+static int refuse(void *ctx, void (*run)(void *), void *arg)
+{
+    (void)ctx, (void)run, (void)arg;
+    (void)plim_load_relaxed_(&world.gate.word); /* takes its time */
+    return EAGAIN;
+}
+
+static void offload_in_vain(void)
+{
+    static const plim_executor executor = {refuse, NULL};
+    world.work.work = work_it;
+    int error = loop_scheduler_offload(L, &executor, &world.work);
+    explore_check(error == EAGAIN || error == ESHUTDOWN);
+}
+
+SCENARIO(work_is_refused, "work that is refused while the loop is closed does not hold it up",
+         open_loop, ended, BODIES(run_it, offload_in_vain, close_drain), .preemptions = 3);
+
 static void offload_and_cancel(void)
 {
     offload();
@@ -979,6 +997,7 @@ const explore_scenario *const explore_scenarios[] = {&two_posters,
                                                      &timer_races_close,
                                                      &work_races_drain,
                                                      &work_races_close,
+                                                     &work_is_refused,
                                                      &work_cancel_races,
                                                      &event_wakes,
                                                      &event_races_timeout,
