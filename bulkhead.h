@@ -2004,9 +2004,11 @@ static inline void plim_gate_init_(plim_gate_ *gate, uint64_t word)
  *
  * Why none is imagined, and nothing is followed into freed memory. The walk keeps the lock of every
  * place on the path until its end, so all edges that it saw hold at the same time; and an edge,
- * which is taken back under the lock too, keeps what it leads to alive. All locks but the first are
- * tried, not waited for, and all are let go if one cannot be had: so walks do not wait for each
- * other either.
+ * which is taken back under the lock too, keeps what it leads to alive. It is taken back by whoever
+ * ends the wait, before that: or a thread that is woken, but has not come to do it, would look as
+ * if it still waited. Where that cannot be, the edge is doubtful, and a circle must last for some
+ * naps to count. All locks but the first are tried, not waited for, and all are let go if one
+ * cannot be had: so walks do not wait for each other either.
  *
  * Where a thread is, is a variable of its own, and static: one for each source file. The object
  * remembers by whose file it was initialised and asks that one.
@@ -2016,6 +2018,7 @@ typedef struct plim_place_ {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) thread; /* that runs it; 0: none. Changes under the lock */
     struct plim_place_ *outer;                  /* that the same thread ran before; only its own */
     struct plim_place_ *awaits;                 /* under the lock; NULL: it does not wait */
+    bool doubtful;                              /* likewise: it may be over, and not yet NULL */
     struct plim_place_ **(*here)(void);         /* where a thread is; constant */
 } plim_place_;
 
@@ -2036,7 +2039,10 @@ static inline plim_place_ **plim_here_(void)
 #endif
 }
 
-enum { PLIM_PATH_MAX_ = 64 }; /* a longer chain of waits is not followed to its end */
+enum {
+    PLIM_PATH_MAX_ = 64, /* a longer chain of waits is not followed to its end */
+    PLIM_DOUBTS_ = 3 /* how often a circle with a doubtful edge is looked at again, after a nap */
+};
 
 /* A lock that is let go by a plain store. It is held for some ten nanoseconds, so whoever finds it
  * taken looks again, offers its CPU, and if all that was in vain naps: even if the holder has been
@@ -2084,12 +2090,13 @@ PLIM_FAST_ void plim_spin_unlock_(PLIM_ATOMIC_(uint64_t) * lock)
     plim_store_release_(lock, 0);
 }
 
-/* Sets what all places that this thread runs wait for; NULL ends it. */
-static inline void plim_awaits_(plim_place_ *innermost, plim_place_ *target)
+/* Sets what all places that a thread runs wait for; NULL ends it. */
+static inline void plim_awaits_(plim_place_ *innermost, plim_place_ *target, bool doubtful)
 {
     for (plim_place_ *at = innermost; at != NULL; at = at->outer) {
         plim_spin_lock_(&at->lock);
         at->awaits = target;
+        at->doubtful = doubtful;
         plim_spin_unlock_(&at->lock);
     }
 }
@@ -2100,7 +2107,7 @@ static inline void plim_awaits_(plim_place_ *innermost, plim_place_ *target)
 PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self)
 {
     plim_place_ *path[PLIM_PATH_MAX_];
-    for (;;) {
+    for (int doubts = 0;;) {
         int length = 0;
         bool found = false, blocked = false;
         plim_spin_lock_(&target->lock);
@@ -2108,10 +2115,14 @@ PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self)
         while (!found && !blocked && length < PLIM_PATH_MAX_) {
             plim_place_ *last = path[length - 1];
             found = plim_load_relaxed_(&last->thread) == self;
-            if (found) {
+            for (int i = 0; i < length - 1 && found; i++) {
+                blocked = blocked || (path[i]->doubtful && doubts < PLIM_DOUBTS_);
+            }
+            doubts += found && blocked;
+            if (found && !blocked) {
                 last->awaits = NULL;
             }
-            if (last->awaits == NULL) {
+            if (found || last->awaits == NULL) {
                 break;
             }
             blocked = !plim_spin_try_lock_(&last->awaits->lock);
@@ -2126,20 +2137,24 @@ PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self)
         if (!blocked) {
             return found;
         }
-        plim_thread_yield_();
+        if (found) {
+            plim_nap_(plim_now_() + PLIM_NAP_NS_);
+        } else {
+            plim_thread_yield_();
+        }
     }
 }
 
 /* Before a wait of a thread that is at `innermost` (NULL: nowhere, and then all is well) for
  * target. False: it would wait for itself. True: it may wait, and then calls plim_wait_over_. */
-static inline bool plim_may_wait_(plim_place_ *innermost, plim_place_ *target)
+static inline bool plim_may_wait_(plim_place_ *innermost, plim_place_ *target, bool doubtful)
 {
     if (innermost == NULL) {
         return true;
     }
-    plim_awaits_(innermost, target);
+    plim_awaits_(innermost, target, doubtful);
     if (plim_leads_here_(target, plim_thread_id_())) {
-        plim_awaits_(innermost, NULL);
+        plim_awaits_(innermost, NULL, false);
         return false;
     }
     return true;
@@ -2147,7 +2162,7 @@ static inline bool plim_may_wait_(plim_place_ *innermost, plim_place_ *target)
 
 static inline void plim_wait_over_(plim_place_ *innermost)
 {
-    plim_awaits_(innermost, NULL);
+    plim_awaits_(innermost, NULL, false);
 }
 
 #endif /* PLIM_PLACES_H_ */
@@ -3360,9 +3375,10 @@ PLIM_CALLED_ void bulkhead_executed_(bulkhead_job *job, bulkhead_frame_ *frame, 
 }
 
 /*
- * Calls the body. It is a place where a thread is, as an event loop of loop_scheduler.h is one: so a
- * loop, or a job of another bulkhead, that waits for this job is found by a wait in the body that
- * would come back to it. The thread is set without the lock: only that same thread looks for itself.
+ * Calls the body. It is a place where a thread is, as an event loop of loop_scheduler.h is one: so
+ * a loop, or a job of another bulkhead, that waits for this job is found by a wait in the body that
+ * would come back to it. The thread is set without the lock: only that same thread looks for
+ * itself.
  */
 PLIM_FAST_ int bulkhead_run_body_(bulkhead_job *job)
 {
@@ -4546,7 +4562,7 @@ PLIM_CALLED_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
     bulkhead_unlock_(b, &s);
     if (error == 0) {
         plim_place_ *here = *plim_here_();
-        if (plim_may_wait_(here, &job->place_)) {
+        if (plim_may_wait_(here, &job->place_, false)) {
             error = bulkhead_await_(&job->over_, timeout_ns);
             plim_wait_over_(here);
         } else {
@@ -4680,8 +4696,8 @@ PLIM_CALLED_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *ar
     call.arg = arg;
     bulkhead_prepare_(b, &call.job);
     plim_place_ *here = *plim_here_();
-    plim_awaits_(here,
-                 &call.job.place_); /* before it runs: then only its body can close a circle */
+    /* Before it runs: then only its body can close a circle. */
+    plim_awaits_(here, &call.job.place_, false);
     int error =
         bulkhead_tried_(bulkhead_submit_slow_(b, &call.job, patience, &nest, wait_ns), patience);
     if (error != 0) {

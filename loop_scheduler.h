@@ -2036,9 +2036,11 @@ static inline void plim_gate_init_(plim_gate_ *gate, uint64_t word)
  *
  * Why none is imagined, and nothing is followed into freed memory. The walk keeps the lock of every
  * place on the path until its end, so all edges that it saw hold at the same time; and an edge,
- * which is taken back under the lock too, keeps what it leads to alive. All locks but the first are
- * tried, not waited for, and all are let go if one cannot be had: so walks do not wait for each
- * other either.
+ * which is taken back under the lock too, keeps what it leads to alive. It is taken back by whoever
+ * ends the wait, before that: or a thread that is woken, but has not come to do it, would look as
+ * if it still waited. Where that cannot be, the edge is doubtful, and a circle must last for some
+ * naps to count. All locks but the first are tried, not waited for, and all are let go if one
+ * cannot be had: so walks do not wait for each other either.
  *
  * Where a thread is, is a variable of its own, and static: one for each source file. The object
  * remembers by whose file it was initialised and asks that one.
@@ -2048,6 +2050,7 @@ typedef struct plim_place_ {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) thread; /* that runs it; 0: none. Changes under the lock */
     struct plim_place_ *outer;                  /* that the same thread ran before; only its own */
     struct plim_place_ *awaits;                 /* under the lock; NULL: it does not wait */
+    bool doubtful;                              /* likewise: it may be over, and not yet NULL */
     struct plim_place_ **(*here)(void);         /* where a thread is; constant */
 } plim_place_;
 
@@ -2068,7 +2071,10 @@ static inline plim_place_ **plim_here_(void)
 #endif
 }
 
-enum { PLIM_PATH_MAX_ = 64 }; /* a longer chain of waits is not followed to its end */
+enum {
+    PLIM_PATH_MAX_ = 64, /* a longer chain of waits is not followed to its end */
+    PLIM_DOUBTS_ = 3 /* how often a circle with a doubtful edge is looked at again, after a nap */
+};
 
 /* A lock that is let go by a plain store. It is held for some ten nanoseconds, so whoever finds it
  * taken looks again, offers its CPU, and if all that was in vain naps: even if the holder has been
@@ -2116,12 +2122,13 @@ PLIM_FAST_ void plim_spin_unlock_(PLIM_ATOMIC_(uint64_t) * lock)
     plim_store_release_(lock, 0);
 }
 
-/* Sets what all places that this thread runs wait for; NULL ends it. */
-static inline void plim_awaits_(plim_place_ *innermost, plim_place_ *target)
+/* Sets what all places that a thread runs wait for; NULL ends it. */
+static inline void plim_awaits_(plim_place_ *innermost, plim_place_ *target, bool doubtful)
 {
     for (plim_place_ *at = innermost; at != NULL; at = at->outer) {
         plim_spin_lock_(&at->lock);
         at->awaits = target;
+        at->doubtful = doubtful;
         plim_spin_unlock_(&at->lock);
     }
 }
@@ -2132,7 +2139,7 @@ static inline void plim_awaits_(plim_place_ *innermost, plim_place_ *target)
 PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self)
 {
     plim_place_ *path[PLIM_PATH_MAX_];
-    for (;;) {
+    for (int doubts = 0;;) {
         int length = 0;
         bool found = false, blocked = false;
         plim_spin_lock_(&target->lock);
@@ -2140,10 +2147,14 @@ PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self)
         while (!found && !blocked && length < PLIM_PATH_MAX_) {
             plim_place_ *last = path[length - 1];
             found = plim_load_relaxed_(&last->thread) == self;
-            if (found) {
+            for (int i = 0; i < length - 1 && found; i++) {
+                blocked = blocked || (path[i]->doubtful && doubts < PLIM_DOUBTS_);
+            }
+            doubts += found && blocked;
+            if (found && !blocked) {
                 last->awaits = NULL;
             }
-            if (last->awaits == NULL) {
+            if (found || last->awaits == NULL) {
                 break;
             }
             blocked = !plim_spin_try_lock_(&last->awaits->lock);
@@ -2158,20 +2169,24 @@ PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self)
         if (!blocked) {
             return found;
         }
-        plim_thread_yield_();
+        if (found) {
+            plim_nap_(plim_now_() + PLIM_NAP_NS_);
+        } else {
+            plim_thread_yield_();
+        }
     }
 }
 
 /* Before a wait of a thread that is at `innermost` (NULL: nowhere, and then all is well) for
  * target. False: it would wait for itself. True: it may wait, and then calls plim_wait_over_. */
-static inline bool plim_may_wait_(plim_place_ *innermost, plim_place_ *target)
+static inline bool plim_may_wait_(plim_place_ *innermost, plim_place_ *target, bool doubtful)
 {
     if (innermost == NULL) {
         return true;
     }
-    plim_awaits_(innermost, target);
+    plim_awaits_(innermost, target, doubtful);
     if (plim_leads_here_(target, plim_thread_id_())) {
-        plim_awaits_(innermost, NULL);
+        plim_awaits_(innermost, NULL, false);
         return false;
     }
     return true;
@@ -2179,7 +2194,7 @@ static inline bool plim_may_wait_(plim_place_ *innermost, plim_place_ *target)
 
 static inline void plim_wait_over_(plim_place_ *innermost)
 {
-    plim_awaits_(innermost, NULL);
+    plim_awaits_(innermost, NULL, false);
 }
 
 #endif /* PLIM_PLACES_H_ */
@@ -2722,14 +2737,14 @@ static inline void loop_scheduler_fresh_busy_(loop_scheduler *l, uint64_t busy)
  */
 PLIM_CALLED_ void loop_scheduler_take_in_(loop_scheduler *l)
 {
+    loop_scheduler_fresh_busy_(
+        l, 1); /* until the word is empty, too: or a handler's post gets behind */
     if (l->fresh_.count != 0) {
-        loop_scheduler_fresh_busy_(l, 1);
         l->posted_ += l->fresh_.count;
         loop_scheduler_append_(&l->queue_, l->fresh_.oldest, l->fresh_.newest, l->fresh_.count);
         l->fresh_.oldest = l->fresh_.newest = NULL;
         l->fresh_.count = 0;
         plim_store_relaxed_(&l->fresh_count_, 0);
-        loop_scheduler_fresh_busy_(l, 0);
     }
 
     uint64_t word = plim_load_relaxed_(&l->word_.word);
@@ -2748,6 +2763,7 @@ PLIM_CALLED_ void loop_scheduler_take_in_(loop_scheduler *l)
             break;
         }
     }
+    loop_scheduler_fresh_busy_(l, 0);
     l->peak_queued_ = l->queue_.count > l->peak_queued_ ? l->queue_.count : l->peak_queued_;
 }
 
@@ -2932,7 +2948,7 @@ PLIM_CALLED_ bool loop_scheduler_turn_wheel_(loop_scheduler *l, int64_t now, uin
     int64_t begins = 0;
     for (;;) {
         int slot = loop_scheduler_first_slot_(l, &begins);
-        if (slot < 0 || begins > now) {
+        if (slot < 0 || (begins > now && begins > l->base_)) {
             break;
         }
         loop_scheduler_timer *list = l->slots_[slot], *due = NULL;
@@ -3011,6 +3027,7 @@ PLIM_FAST_ bool loop_scheduler_run_next_(loop_scheduler *l)
                      loop_scheduler_closing_(l) == LOOP_SCHEDULER_CANCELLING_;
     loop_scheduler_unlink_(&l->queue_, task);
     plim_store_release_(&task->state_, LOOP_SCHEDULER_TAKEN_); /* see loop_scheduler_is_queued_ */
+    void (*run)(loop_scheduler_task *, int) = task->run;
     loop_scheduler_task *shown = (state & LOOP_SCHEDULER_OURS_) != 0 ? NULL : task;
     l->running_ = shown;
     l->runs_ = true;
@@ -3020,7 +3037,7 @@ PLIM_FAST_ bool loop_scheduler_run_next_(loop_scheduler *l)
     if ((state & LOOP_SCHEDULER_ROOM_) != 0) {
         plim_release_(&l->room_, 1);
     }
-    task->run(task, cancelled ? ECANCELED : 0);
+    run(task, cancelled ? ECANCELED : 0);
     if (l->timed_) {
         loop_scheduler_took_(l, shown);
     }
@@ -3118,9 +3135,12 @@ PLIM_CALLED_ bool loop_scheduler_turn_(loop_scheduler *l)
     loop_scheduler_lock_(l);
     loop_scheduler_take_in_(l);
     uint32_t tasks = l->queue_.count;
+    uint64_t bound = l->sequence_;
     while (more) {
         int64_t now = l->since_;
-        uint64_t bound = l->sequence_;
+        /* As long as tasks of this turn are left, timers that were started meanwhile are called in
+         * time, too; that has an end. */
+        bound = tasks > 0 ? l->sequence_ : bound;
         loop_scheduler_unlock_(l);
 
         int fired = 0, done = 0;
@@ -3160,6 +3180,15 @@ PLIM_CALLED_ bool loop_scheduler_turn_(loop_scheduler *l)
     return ran;
 }
 
+/* Reads the clock. */
+static inline void loop_scheduler_renew_(loop_scheduler *l)
+{
+    int64_t now = loop_scheduler_now_(l);
+    loop_scheduler_lock_(l);
+    l->since_ = now > l->since_ ? now : l->since_;
+    loop_scheduler_unlock_(l);
+}
+
 /* Looks for a while whether something is posted. */
 PLIM_SLOW_ void loop_scheduler_spin_(loop_scheduler *l)
 {
@@ -3196,6 +3225,7 @@ PLIM_SLOW_ void loop_scheduler_spin_(loop_scheduler *l)
 PLIM_CALLED_ void loop_scheduler_sleep_(loop_scheduler *l, int64_t until)
 {
     loop_scheduler_spin_(l);
+    loop_scheduler_renew_(l);
     loop_scheduler_lock_(l);
     int64_t before = l->since_, next = (int64_t)plim_load_relaxed_(&l->next_timer_);
     uint64_t word = plim_load_relaxed_(&l->word_.word);
@@ -3400,7 +3430,8 @@ PLIM_CALLED_ int loop_scheduler_enter_(loop_scheduler *l, bool own_thread)
         plim_store_relaxed_(&l->runner_, self);
         l->place_.outer = *here;
         *here = &l->place_;
-        l->marked_ = l->since_ = now;
+        l->since_ = now > l->since_ ? now : l->since_; /* others may have run it since we read it */
+        l->marked_ = l->since_;
         if (l->fd_ >= 0) {
             loop_scheduler_unarm_fd_(l);
         }
@@ -3431,9 +3462,8 @@ static inline void loop_scheduler_wake_closers_(plim_list_ *woken)
     }
 }
 
-/* And ends to run it; `stopped`: that is what the stop was for. Once the lock is let go somebody
- * else may run, close and destroy it. */
-PLIM_CALLED_ void loop_scheduler_leave_(loop_scheduler *l, bool own_thread, bool stopped)
+/* And ends to run it. Once the lock is let go somebody else may run, close and destroy it. */
+PLIM_CALLED_ void loop_scheduler_leave_(loop_scheduler *l, bool own_thread)
 {
     plim_list_ woken = {NULL, NULL};
     int64_t now = loop_scheduler_now_(l);
@@ -3444,9 +3474,7 @@ PLIM_CALLED_ void loop_scheduler_leave_(loop_scheduler *l, bool own_thread, bool
     *l->place_.here() = l->place_.outer;
     plim_store_relaxed_(&l->place_.thread, 0);
     plim_store_relaxed_(&l->runner_, 0);
-    if (stopped) {
-        plim_store_relaxed_(&l->stop_, 0);
-    }
+    plim_store_relaxed_(&l->stop_, 0); /* whether it was seen or not: it was for this run */
     if (own_thread) {
         l->thread_state_ = LOOP_SCHEDULER_ITS_OVER_;
     }
@@ -3492,22 +3520,20 @@ static inline int loop_scheduler_step_once_(loop_scheduler *l, int64_t until)
 }
 
 /* Until it is stopped or over. */
-static inline int loop_scheduler_run_on_(loop_scheduler *l)
+static inline void loop_scheduler_run_on_(loop_scheduler *l)
 {
     l->cpus_ = 0;
-    int end = 0;
-    while (end == 0 || end == ETIMEDOUT) {
-        end = loop_scheduler_step_once_(l, PLIM_FOREVER);
+    while (loop_scheduler_step_once_(l, PLIM_FOREVER) == 0) {
+        continue;
     }
-    return end;
 }
 
 static inline int loop_scheduler_run(loop_scheduler *l)
 {
     int error = loop_scheduler_enter_(l, false);
     if (error == 0) {
-        int end = loop_scheduler_run_on_(l);
-        loop_scheduler_leave_(l, false, end == ECANCELED);
+        loop_scheduler_run_on_(l);
+        loop_scheduler_leave_(l, false);
     }
     return error;
 }
@@ -3523,13 +3549,14 @@ static inline int loop_scheduler_run_until(loop_scheduler *l, bool (*done)(void 
     l->cpus_ = 0;
     bool is_done = done(arg);
     while (!is_done && end == 0) {
+        loop_scheduler_renew_(l); /* what done() takes is nobody's time */
         end = loop_scheduler_step_once_(l, until);
         if (end == 0 && until != PLIM_FOREVER && plim_now_() >= until) {
             end = ETIMEDOUT;
         }
         is_done = done(arg);
     }
-    loop_scheduler_leave_(l, false, end == ECANCELED);
+    loop_scheduler_leave_(l, false);
     return is_done ? 0 : end;
 }
 
@@ -3541,7 +3568,7 @@ static inline int loop_scheduler_one_turn_(loop_scheduler *l, int64_t until, int
         return error;
     }
     int end = loop_scheduler_step_once_(l, until);
-    loop_scheduler_leave_(l, false, end == ECANCELED);
+    loop_scheduler_leave_(l, false);
     return end == ETIMEDOUT || end == ECANCELED ? nothing : end;
 }
 
@@ -3569,7 +3596,7 @@ PLIM_SLOW_ void loop_scheduler_thread_lost_(void *arg)
     if (l->delayed_ != NULL) {
         loop_scheduler_arm_delayed_(l);
     }
-    loop_scheduler_leave_(l, true, false);
+    loop_scheduler_leave_(l, true);
 }
 
 PLIM_SLOW_ plim_thread_result loop_scheduler_thread_(void *arg)
@@ -3577,24 +3604,25 @@ PLIM_SLOW_ plim_thread_result loop_scheduler_thread_(void *arg)
     loop_scheduler *l = (loop_scheduler *)arg;
     plim_worker_begins_(l->name_);
     loop_scheduler_enter_(l, true); /* cannot fail: the place is kept for us */
-    int end;
     PLIM_ON_THREAD_EXIT_(loop_scheduler_thread_lost_, l)
-    end = loop_scheduler_run_on_(l);
+    loop_scheduler_run_on_(l);
     PLIM_ON_THREAD_EXIT_END_
-    loop_scheduler_leave_(l, true, end == ECANCELED);
+    loop_scheduler_leave_(l, true);
     return 0;
+}
+
+/* Has the loop's own thread left the loop, or been told to stop? */
+static inline bool loop_scheduler_thread_ends_(const loop_scheduler *l)
+{
+    return l->thread_state_ == LOOP_SCHEDULER_ITS_OVER_ ||
+           (l->thread_state_ == LOOP_SCHEDULER_HAS_THREAD_ && loop_scheduler_stops_(l));
 }
 
 /* Waits for the end of the loop's own thread, if it has left the loop or has been told to stop.
  * Under the lock, which is let go meanwhile. */
 PLIM_SLOW_ void loop_scheduler_reap_(loop_scheduler *l)
 {
-    for (;;) {
-        bool ends = l->thread_state_ == LOOP_SCHEDULER_ITS_OVER_ ||
-                    (l->thread_state_ == LOOP_SCHEDULER_HAS_THREAD_ && loop_scheduler_stops_(l));
-        if (!ends) {
-            return;
-        }
+    while (loop_scheduler_thread_ends_(l)) {
         if (l->thread_known_) {
             l->thread_known_ = false; /* so that nobody else joins it */
             loop_scheduler_unlock_(l);
@@ -3609,6 +3637,26 @@ PLIM_SLOW_ void loop_scheduler_reap_(loop_scheduler *l)
     }
 }
 
+/* The same for those who have not asked yet whether they may wait: 0, EDEADLK. */
+PLIM_SLOW_ int loop_scheduler_reap_if_may_(loop_scheduler *l)
+{
+    int error = 0;
+    if (loop_scheduler_thread_ends_(l)) {
+        loop_scheduler_unlock_(l);
+        plim_place_ *here = *l->place_.here();
+        bool may = plim_may_wait_(here, &l->place_, false);
+        loop_scheduler_lock_(l);
+        if (may) {
+            loop_scheduler_reap_(l);
+            loop_scheduler_unlock_(l);
+            plim_wait_over_(here);
+            loop_scheduler_lock_(l);
+        }
+        error = may ? 0 : EDEADLK;
+    }
+    return error;
+}
+
 static inline int loop_scheduler_start(loop_scheduler *l)
 {
     plim_list_ woken = {NULL, NULL};
@@ -3616,22 +3664,18 @@ static inline int loop_scheduler_start(loop_scheduler *l)
     if (loop_scheduler_is_current(l)) {
         return EBUSY;
     }
-    plim_place_ *here = *l->place_.here();
-    if (!plim_may_wait_(here, &l->place_)) { /* for one that was told to stop */
-        return EDEADLK;
-    }
     loop_scheduler_lock_(l);
-    loop_scheduler_reap_(l);
-    int error = loop_scheduler_closing_(l) != LOOP_SCHEDULER_OPEN_ ? ESHUTDOWN
-                : l->thread_state_ != LOOP_SCHEDULER_NO_THREAD_ ||
-                        plim_load_relaxed_(&l->place_.thread) != 0
-                    ? EBUSY
-                    : 0;
+    int error = loop_scheduler_reap_if_may_(l);
+    error = error != 0                                           ? error
+            : loop_scheduler_closing_(l) != LOOP_SCHEDULER_OPEN_ ? ESHUTDOWN
+            : l->thread_state_ != LOOP_SCHEDULER_NO_THREAD_ ||
+                    plim_load_relaxed_(&l->place_.thread) != 0
+                ? EBUSY
+                : 0;
     if (error == 0) {
         l->thread_state_ = LOOP_SCHEDULER_HAS_THREAD_;
     }
     loop_scheduler_unlock_(l);
-    plim_wait_over_(here);
     if (error != 0) {
         return error;
     }
@@ -3723,7 +3767,7 @@ PLIM_SLOW_ int loop_scheduler_take_room_(loop_scheduler *l, uint32_t count, int6
         return EDEADLK;
     }
     plim_place_ *here = *l->place_.here();
-    if (!plim_may_wait_(here, &l->place_)) {
+    if (!plim_may_wait_(here, &l->place_, true)) { /* who makes room does not know for whom */
         return EDEADLK;
     }
     while ((error = plim_acquire_(&l->room_, PLIM_WAITERS_MAX, timeout_ns)) == EAGAIN) {
@@ -3866,7 +3910,8 @@ typedef struct loop_scheduler_call_ {
     int (*fn)(void *);
     void *arg;
     int result, answer;
-    plim_counter end; /* gets its permit when it is over: the last touch */
+    plim_place_ *here; /* that waits for it, or NULL */
+    plim_counter end;  /* gets its permit when it is over: the last touch */
 } loop_scheduler_call_;
 
 static inline void loop_scheduler_called_(loop_scheduler_task *task, int status)
@@ -3876,6 +3921,7 @@ static inline void loop_scheduler_called_(loop_scheduler_task *task, int status)
     if (status == 0) {
         call->result = call->fn(call->arg);
     }
+    plim_wait_over_(call->here);
     plim_release_(&call->end, 1);
 }
 
@@ -3927,14 +3973,15 @@ static inline int loop_scheduler_call_for(loop_scheduler *l, int (*fn)(void *), 
         }
         return 0;
     }
-    plim_place_ *here = *l->place_.here();
-    if (!plim_may_wait_(here, &l->place_)) {
-        return EDEADLK;
-    }
     memset((void *)&call, 0, sizeof call);
     call.fn = fn;
     call.arg = arg;
     plim_init_(&call.end, 0);
+    plim_place_ *here = *l->place_.here();
+    if (!plim_may_wait_(here, &l->place_, false)) {
+        return EDEADLK;
+    }
+    call.here = here;
     loop_scheduler_prepare_(&call.task, loop_scheduler_called_, &call);
     int error = loop_scheduler_push_(l, &call.task, &call.task, false);
     if (error != 0) {
@@ -3972,8 +4019,9 @@ static inline int loop_scheduler_call(loop_scheduler *l, int (*fn)(void *), void
 /* The cancellation of a timer is told. */
 static inline void loop_scheduler_tell_timer_(loop_scheduler_task *task, int status)
 {
-    loop_scheduler_timer *timer = (loop_scheduler_timer *)task->arg;
-    (void)status;
+    loop_scheduler_timer *timer =
+        (loop_scheduler_timer *)(void *)((char *)task - offsetof(loop_scheduler_timer, told_));
+    (void)status; /* and not by arg, which whoever cancels it again writes */
     timer->run(timer, ECANCELED);
 }
 
@@ -4025,6 +4073,7 @@ static inline void loop_scheduler_queue_told_(loop_scheduler *l, loop_scheduler_
 {
     timer->state_ = LOOP_SCHEDULER_UNTOLD_;
     loop_scheduler_prepare_(&timer->told_, loop_scheduler_tell_timer_, timer);
+    plim_store_relaxed_(&timer->told_.state_, LOOP_SCHEDULER_CANCELLED_ | LOOP_SCHEDULER_OURS_);
     loop_scheduler_queue_ours_(l, &timer->told_);
 }
 
@@ -4103,7 +4152,7 @@ static inline int loop_scheduler_offload(loop_scheduler *l, const plim_executor 
     }
     loop_scheduler_lock_(l);
     int closing = loop_scheduler_closing_(l);
-    bool refused = closing == LOOP_SCHEDULER_CANCELLING_ ||
+    bool refused = closing == LOOP_SCHEDULER_CANCELLING_ || l->over_ ||
                    (closing != LOOP_SCHEDULER_OPEN_ && !loop_scheduler_is_current(l));
     l->offloaded_ += !refused;
     loop_scheduler_unlock_(l);
@@ -4284,9 +4333,10 @@ static inline bool loop_scheduler_event_is_set(loop_scheduler_event *event)
 static inline void loop_scheduler_await_timed_out_(loop_scheduler_timer *timer, int status)
 {
     loop_scheduler_coroutine *co = (loop_scheduler_coroutine *)timer->arg;
-    if (loop_scheduler_unlist_(co)) { /* else its task is on the way */
+    if (status == 0 && /* else the loop is being closed, which resumes it if the event does not */
+        loop_scheduler_unlist_(co)) { /* else its task is on the way */
         loop_scheduler_forget_event_(co);
-        loop_scheduler_resume_(co, status != 0 ? status : ETIMEDOUT);
+        loop_scheduler_resume_(co, ETIMEDOUT);
     }
 }
 
@@ -4544,7 +4594,7 @@ PLIM_SLOW_ bool loop_scheduler_wait_for_end_(loop_scheduler *l, int64_t until)
             loop_scheduler_unlock_(l);
             if (loop_scheduler_enter_(l, false) == 0) {
                 in_time = loop_scheduler_close_here_(l, until);
-                loop_scheduler_leave_(l, false, false);
+                loop_scheduler_leave_(l, false);
             }
             loop_scheduler_lock_(l);
             if (!in_time) {
@@ -4577,7 +4627,7 @@ static inline int loop_scheduler_close(loop_scheduler *l, int how, int64_t timeo
         return EINVAL;
     }
     plim_place_ *here = *l->place_.here();
-    if (loop_scheduler_is_current(l) || !plim_may_wait_(here, &l->place_)) {
+    if (loop_scheduler_is_current(l) || !plim_may_wait_(here, &l->place_, false)) {
         return EDEADLK;
     }
     loop_scheduler_lock_(l);
@@ -4607,19 +4657,17 @@ static inline int loop_scheduler_close(loop_scheduler *l, int how, int64_t timeo
 
 static inline int loop_scheduler_destroy(loop_scheduler *l)
 {
-    plim_place_ *here = *l->place_.here();
-    if (loop_scheduler_is_current(l) || !plim_may_wait_(here, &l->place_)) {
+    if (loop_scheduler_is_current(l)) {
         return EDEADLK;
     }
     loop_scheduler_lock_(l);
-    loop_scheduler_reap_(l);
+    int error = loop_scheduler_reap_if_may_(l);
     bool busy = !loop_scheduler_is_bare_(l) || l->closers_.first != NULL ||
                 plim_load_relaxed_(&l->place_.thread) != 0 ||
                 l->thread_state_ != LOOP_SCHEDULER_NO_THREAD_;
     loop_scheduler_unlock_(l);
-    plim_wait_over_(here);
-    if (busy) {
-        return EBUSY;
+    if (error != 0 || busy) {
+        return error != 0 ? error : EBUSY;
     }
     while (plim_load_acquire_(&l->wakers_) != 0) { /* they are about to write to the descriptor */
         plim_nap_(plim_now_() + PLIM_NAP_NS_);

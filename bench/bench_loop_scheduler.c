@@ -434,7 +434,7 @@ static const contestant by_count[] = {
     SIZE("100000 timers", 100000),
     SIZE("1000000 timers", TIMERS_MAX),
 };
-/* or another of the things that must not allocate. */
+/* or another of the things that must not allocate, with one producer. */
 static const contestant mallocs_of_wake = {
     .label = "loop_scheduler, asleep",
     .kind = BENCH_OURS,
@@ -453,6 +453,7 @@ static const contestant mallocs_of_calls = {
     .destroy = ours_destroy,
     .loop = ours_loop,
     .flood = ours_calls,
+    .parameter = 1,
 };
 static const contestant mallocs_of_timers = {
     .label = "loop_scheduler, timers",
@@ -782,10 +783,9 @@ static void measure_mallocs(const contestant *who, const table *t, double out[])
         out[1] = out[0] / (double)plan.count;
         return;
     }
-    /* Those of us that have one thing of many to do do it alone. */
-    bool alone = strcmp(who->label, "loop_scheduler") != 0 && who->kind == BENCH_OURS;
+    int producers = who->parameter != 0 ? who->parameter : t->threads;
     mallocs_count = true;
-    window w = run_loop(who, who->flood, alone ? 1 : t->threads, anywhere, options.ms / 2 + 1);
+    window w = run_loop(who, who->flood, producers, anywhere, options.ms / 2 + 1);
     mallocs_count = false;
     out[0] = (double)bench_read(&mallocs);
     out[1] = w.ops > 0 ? out[0] / w.ops : (double)NAN;

@@ -92,7 +92,7 @@ typedef struct contestant {
     /* or a child, and what it is to be asked for. */
     bench_child *child;
     const char *variant;
-    int parameter; /* of us, where the table shows how cost grows with it */
+    int parameter; /* of us: timers or producers, where the table does not say */
 } contestant;
 
 extern const contestant peer_asio, peer_asio_timers, peer_moodycamel;

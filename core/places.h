@@ -15,9 +15,11 @@
  *
  * Why none is imagined, and nothing is followed into freed memory. The walk keeps the lock of every
  * place on the path until its end, so all edges that it saw hold at the same time; and an edge,
- * which is taken back under the lock too, keeps what it leads to alive. All locks but the first are
- * tried, not waited for, and all are let go if one cannot be had: so walks do not wait for each
- * other either.
+ * which is taken back under the lock too, keeps what it leads to alive. It is taken back by whoever
+ * ends the wait, before that: or a thread that is woken, but has not come to do it, would look as
+ * if it still waited. Where that cannot be, the edge is doubtful, and a circle must last for some
+ * naps to count. All locks but the first are tried, not waited for, and all are let go if one
+ * cannot be had: so walks do not wait for each other either.
  *
  * Where a thread is, is a variable of its own, and static: one for each source file. The object
  * remembers by whose file it was initialised and asks that one.
@@ -27,6 +29,7 @@ typedef struct plim_place_ {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) thread; /* that runs it; 0: none. Changes under the lock */
     struct plim_place_ *outer;                  /* that the same thread ran before; only its own */
     struct plim_place_ *awaits;                 /* under the lock; NULL: it does not wait */
+    bool doubtful;                              /* likewise: it may be over, and not yet NULL */
     struct plim_place_ **(*here)(void);         /* where a thread is; constant */
 } plim_place_;
 
@@ -47,7 +50,10 @@ static inline plim_place_ **plim_here_(void)
 #endif
 }
 
-enum { PLIM_PATH_MAX_ = 64 }; /* a longer chain of waits is not followed to its end */
+enum {
+    PLIM_PATH_MAX_ = 64, /* a longer chain of waits is not followed to its end */
+    PLIM_DOUBTS_ = 3 /* how often a circle with a doubtful edge is looked at again, after a nap */
+};
 
 /* A lock that is let go by a plain store. It is held for some ten nanoseconds, so whoever finds it
  * taken looks again, offers its CPU, and if all that was in vain naps: even if the holder has been
@@ -95,12 +101,13 @@ PLIM_FAST_ void plim_spin_unlock_(PLIM_ATOMIC_(uint64_t) * lock)
     plim_store_release_(lock, 0);
 }
 
-/* Sets what all places that this thread runs wait for; NULL ends it. */
-static inline void plim_awaits_(plim_place_ *innermost, plim_place_ *target)
+/* Sets what all places that a thread runs wait for; NULL ends it. */
+static inline void plim_awaits_(plim_place_ *innermost, plim_place_ *target, bool doubtful)
 {
     for (plim_place_ *at = innermost; at != NULL; at = at->outer) {
         plim_spin_lock_(&at->lock);
         at->awaits = target;
+        at->doubtful = doubtful;
         plim_spin_unlock_(&at->lock);
     }
 }
@@ -111,7 +118,7 @@ static inline void plim_awaits_(plim_place_ *innermost, plim_place_ *target)
 PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self)
 {
     plim_place_ *path[PLIM_PATH_MAX_];
-    for (;;) {
+    for (int doubts = 0;;) {
         int length = 0;
         bool found = false, blocked = false;
         plim_spin_lock_(&target->lock);
@@ -119,10 +126,14 @@ PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self)
         while (!found && !blocked && length < PLIM_PATH_MAX_) {
             plim_place_ *last = path[length - 1];
             found = plim_load_relaxed_(&last->thread) == self;
-            if (found) {
+            for (int i = 0; i < length - 1 && found; i++) {
+                blocked = blocked || (path[i]->doubtful && doubts < PLIM_DOUBTS_);
+            }
+            doubts += found && blocked;
+            if (found && !blocked) {
                 last->awaits = NULL;
             }
-            if (last->awaits == NULL) {
+            if (found || last->awaits == NULL) {
                 break;
             }
             blocked = !plim_spin_try_lock_(&last->awaits->lock);
@@ -137,20 +148,24 @@ PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self)
         if (!blocked) {
             return found;
         }
-        plim_thread_yield_();
+        if (found) {
+            plim_nap_(plim_now_() + PLIM_NAP_NS_);
+        } else {
+            plim_thread_yield_();
+        }
     }
 }
 
 /* Before a wait of a thread that is at `innermost` (NULL: nowhere, and then all is well) for
  * target. False: it would wait for itself. True: it may wait, and then calls plim_wait_over_. */
-static inline bool plim_may_wait_(plim_place_ *innermost, plim_place_ *target)
+static inline bool plim_may_wait_(plim_place_ *innermost, plim_place_ *target, bool doubtful)
 {
     if (innermost == NULL) {
         return true;
     }
-    plim_awaits_(innermost, target);
+    plim_awaits_(innermost, target, doubtful);
     if (plim_leads_here_(target, plim_thread_id_())) {
-        plim_awaits_(innermost, NULL);
+        plim_awaits_(innermost, NULL, false);
         return false;
     }
     return true;
@@ -158,7 +173,7 @@ static inline bool plim_may_wait_(plim_place_ *innermost, plim_place_ *target)
 
 static inline void plim_wait_over_(plim_place_ *innermost)
 {
-    plim_awaits_(innermost, NULL);
+    plim_awaits_(innermost, NULL, false);
 }
 
 #endif /* PLIM_PLACES_H_ */

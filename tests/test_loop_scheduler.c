@@ -1856,6 +1856,105 @@ TEST a_cancel_races_with_the_run_and_one_of_them_wins(void)
     PASS();
 }
 
+/* A simple account of what tasks must do, kept beside the loop's. */
+enum { CARDS = 12 };
+typedef struct deck {
+    loop_scheduler *l;
+    uint32_t limit;
+    spy s[CARDS];
+    int queue[CARDS]; /* their numbers, in order */
+    int length;
+    bool queued[CARDS], cancelled[CARDS], ever[CARDS];
+    uint64_t random;
+    int wrong;
+} deck;
+
+static void play_a_card(deck *k)
+{
+    int i = (int)(next_random(&k->random) % CARDS), j = (i + 1) % CARDS;
+    bool full = k->limit != 0 && (uint32_t)k->length >= k->limit;
+    bool too_full = k->limit != 0 && (uint32_t)k->length + 2 > k->limit;
+    loop_scheduler_task *pair[] = {&k->s[i].task, &k->s[j].task};
+    switch (next_random(&k->random) % 4) {
+    case 0: {
+        int expected = k->cancelled[i] || !k->queued[i] ? (k->ever[i] ? EALREADY : ENOENT) : 0;
+        k->wrong += loop_scheduler_cancel(k->l, pair[0]) != expected;
+        k->cancelled[i] = k->cancelled[i] || k->queued[i];
+        break;
+    }
+    case 1: {
+        int error = loop_scheduler_post_list(k->l, pair, 2);
+        bool refused = k->queued[i] || k->queued[j] || too_full;
+        k->wrong += refused ? (error != EALREADY || !(k->queued[i] || k->queued[j])) &&
+                                  (error != EAGAIN || !too_full)
+                            : error != 0;
+        for (int n = 0; n < 2 && error == 0; n++) {
+            int which = n == 0 ? i : j;
+            k->queue[k->length++] = which;
+            k->queued[which] = k->ever[which] = true;
+        }
+        break;
+    }
+    default: {
+        int error = loop_scheduler_post(k->l, pair[0]);
+        k->wrong += k->queued[i] || full
+                        ? (error != EALREADY || !k->queued[i]) && (error != EAGAIN || !full)
+                        : error != 0;
+        if (error == 0) {
+            k->queue[k->length++] = i;
+            k->queued[i] = k->ever[i] = true;
+        }
+    }
+    }
+}
+
+/* Run or told: it must be the first of the queue. Then it may do something itself. */
+static void turn_a_card(loop_scheduler_task *task, int status)
+{
+    spy *s = task->arg;
+    deck *k = s->arg;
+    int i = s->number - 1;
+    k->wrong += k->length == 0 || k->queue[0] != i;
+    k->wrong += status != (k->cancelled[i] ? ECANCELED : 0);
+    k->queued[i] = k->cancelled[i] = false;
+    k->length -= k->length > 0;
+    memmove(k->queue, k->queue + 1, (size_t)k->length * sizeof k->queue[0]);
+    for (uint64_t n = next_random(&k->random) % 3; n > 0; n--) {
+        play_a_card(k);
+    }
+}
+
+TEST tasks_do_as_a_simple_model_says(uint64_t seed, uint32_t limit)
+{
+    loop_scheduler l;
+    static deck k;
+    memset((void *)&k, 0, sizeof k);
+    k.l = &l;
+    k.limit = limit;
+    k.random = seed;
+    ASSERT(make(&l, NULL, limit));
+    spies_init(k.s, CARDS, &l, NULL);
+    for (int i = 0; i < CARDS; i++) {
+        k.s[i].task.run = turn_a_card;
+        k.s[i].arg = &k;
+    }
+    for (int round = scaled(60000); round > 0; round--) {
+        for (uint64_t n = next_random(&k.random) % 6; n > 0; n--) {
+            play_a_card(&k);
+        }
+        int before = k.length;
+        ASSERT_INT(before, loop_scheduler_snapshot(&l).queued);
+        ASSERT_INT(before > 0 ? 0 : EAGAIN, loop_scheduler_poll(&l));
+        ASSERT_INT(0, k.wrong);
+    }
+    for (int i = 0; i < CARDS; i++) { /* the rest posts nothing any more */
+        k.s[i].task.run = run_spy;
+    }
+    run_dry(&l);
+    ASSERT_ENDS_WELL(&l);
+    PASS();
+}
+
 /* ---- calls ---- */
 
 typedef struct question {
@@ -2570,6 +2669,44 @@ TEST a_loop_may_close_another_one_which_may_not_call_it_then(void)
     ASSERT(serves(&k.l[0]));
     ASSERT_ENDS_WELL(&k.l[1]);
     ASSERT_ENDS_WELL(&k.l[0]);
+    PASS();
+}
+
+static void hold_and_start_the_other(spy *s)
+{
+    hold(s);
+    s->error = loop_scheduler_start(s->arg);
+}
+
+static void hold_and_destroy_the_other(spy *s)
+{
+    hold(s);
+    s->error = loop_scheduler_destroy(s->arg);
+}
+
+/* The thread of the second loop was told to stop, but calls the first, which waits for its end. */
+TEST a_wait_for_a_thread_to_stop_that_closes_a_ring_is_refused(void (*act)(spy *))
+{
+    static knot k;
+    spy s, t;
+    ASSERT(knot_init(&k, 2, 0));
+    errand e = {.to = &k.l[0]};
+    spies_init(&s, 1, &k.l[0], NULL);
+    s.act = act;
+    s.arg = &k.l[1];
+    ASSERT_INT(0, loop_scheduler_post(&k.l[0], &s.task));
+    ASSERT(has_entered(&s));
+    ASSERT(send_on_errand(&k.l[1], &t, &e));
+    let_go(&t);
+    ASSERT(EVENTUALLY(loop_scheduler_snapshot(&k.l[0]).queued == 1)); /* its call */
+    loop_scheduler_stop(&k.l[1]);
+    let_go(&s);
+    ASSERT(is_back(&e));
+    ASSERT(EVENTUALLY(runs(&s) == 1));
+    ASSERT_INT(0, e.error);
+    ASSERT_INT(EDEADLK, s.error);
+    ASSERT_INT(0, loop_scheduler_start(&k.l[1]));
+    CHECK_CALL(knot_ends_well(&k));
     PASS();
 }
 
@@ -3567,6 +3704,8 @@ TEST many_threads_may_start_and_cancel_the_same_timers(void)
     memset((void *)&t, 0, sizeof t);
     ASSERT(make_and_start(&l, 0));
     bells_init(t.b, 4, &l, NULL, NULL);
+    t.b[1].timer.policy = LOOP_SCHEDULER_BURST;
+    t.b[2].timer.policy = LOOP_SCHEDULER_DELAY;
     crowd c = {.l = &l, .rounds = scaled(20000), .arg = &t};
     start_crowd(&c, m, N, start_and_cancel);
     join_crowd(m, N);
@@ -4235,6 +4374,94 @@ TEST a_loop_whose_thread_a_task_ends_is_one_that_nobody_runs(void)
     ASSERT_INT(0, loop_scheduler_close(&l, LOOP_SCHEDULER_DRAIN, PLIM_S(PATIENCE_S)));
     ASSERT_INT(1, atomic_load(&b.cancels));
     ASSERT_INT(0, loop_scheduler_destroy(&l));
+    PASS();
+}
+
+/* Threads that all want to run the loop, and to stop it. */
+enum { RIVALS = 4 };
+
+typedef struct scramble {
+    loop_scheduler l;
+    int inside, overlaps; /* on the loop */
+    atomic_int accepted, ran, odd;
+} scramble;
+
+static void be_alone(loop_scheduler_task *task, int status)
+{
+    scramble *s = task->arg;
+    s->overlaps += s->inside++ != 0 || status != 0;
+    plim_pause_();
+    s->inside--;
+    atomic_fetch_add(&s->ran, 1);
+}
+
+static plim_thread_result run_and_stop(void *arg)
+{
+    member *m = arg;
+    scramble *s = m->crowd->arg;
+    uint64_t random = (uint64_t)m->number + 41;
+    loop_scheduler_task tasks[4];
+    memset((void *)tasks, 0, sizeof tasks);
+    for (int i = 0; i < 4; i++) {
+        tasks[i].run = be_alone;
+        tasks[i].arg = s;
+    }
+    wait_for_go(m->crowd);
+    for (int i = 0; i < m->crowd->rounds; i++) {
+        int error = loop_scheduler_post(&s->l, &tasks[i % 4]);
+        atomic_fetch_add(error == 0 ? &s->accepted : &s->odd, error == 0 || error != EALREADY);
+        switch (next_random(&random) % 8) {
+        case 0:
+            error = loop_scheduler_run_once(&s->l, PLIM_US(50));
+            break;
+        case 1:
+            error = loop_scheduler_run_until(&s->l, never, NULL, PLIM_US(100));
+            break;
+        case 2:
+            error = loop_scheduler_start(&s->l);
+            break;
+        case 3:
+        case 4:
+            loop_scheduler_stop(&s->l);
+            error = 0;
+            break;
+        default:
+            error = loop_scheduler_poll(&s->l);
+        }
+        atomic_fetch_add(&s->odd, error != 0 && error != EBUSY && error != EAGAIN &&
+                                      error != ETIMEDOUT && error != ECANCELED);
+        dawdle(next_random(&random));
+    }
+    atomic_fetch_add(&m->crowd->ready, 1);   /* once more: done */
+    while (!atomic_load(&m->crowd->leave)) { /* the tasks are on this stack */
+        rest(PLIM_US(100));
+    }
+    return 0;
+}
+
+TEST however_many_want_to_run_it_one_does_at_a_time(void)
+{
+    static scramble s;
+    member m[RIVALS];
+    int64_t end = plim_now_() + PLIM_S(LONG_S);
+    for (int round = scaled(40); round > 0 && plim_now_() < end; round--) {
+        memset((void *)&s, 0, sizeof s);
+        ASSERT(make(&s.l, NULL, 0));
+        crowd c = {.arg = &s, .rounds = 100};
+        start_crowd(&c, m, RIVALS, run_and_stop);
+        bool over = EVENTUALLY(atomic_load(&c.ready) == 2 * RIVALS);
+        int error = loop_scheduler_close(&s.l, LOOP_SCHEDULER_DRAIN, PLIM_S(PATIENCE_S));
+        loop_scheduler_stats f = loop_scheduler_snapshot(&s.l);
+        atomic_store(&c.leave, true);
+        join_crowd(m, RIVALS);
+        ASSERT(over);
+        ASSERT_INT(0, error);
+        ASSERT_INT(0, atomic_load(&s.odd));
+        ASSERT_INT(0, s.overlaps);
+        ASSERT_INT(atomic_load(&s.accepted), atomic_load(&s.ran));
+        ASSERT_U64(atomic_load(&s.accepted), f.ran);
+        ASSERT_INT(0, loop_scheduler_destroy(&s.l));
+    }
     PASS();
 }
 
@@ -7301,6 +7528,9 @@ SUITE(cancel_suite)
     RUN_TEST(a_running_task_cannot_be_cancelled);
     RUN_TEST(a_cancelled_task_may_be_posted_again_when_it_is_told);
     RUN_TEST(a_cancel_races_with_the_run_and_one_of_them_wins);
+    RUN_TESTp(tasks_do_as_a_simple_model_says, 1, 0);
+    RUN_TESTp(tasks_do_as_a_simple_model_says, 2, 1);
+    RUN_TESTp(tasks_do_as_a_simple_model_says, 3, 5);
 }
 
 SUITE(calls_suite)
@@ -7344,6 +7574,9 @@ SUITE(waits_that_could_never_end_suite)
     RUN_TEST(a_wait_for_room_that_closes_a_ring_is_refused);
     RUN_TEST(a_close_that_closes_a_ring_is_refused_and_changes_nothing);
     RUN_TEST(a_loop_may_close_another_one_which_may_not_call_it_then);
+    RUN_TESTp(a_wait_for_a_thread_to_stop_that_closes_a_ring_is_refused, hold_and_start_the_other);
+    RUN_TESTp(a_wait_for_a_thread_to_stop_that_closes_a_ring_is_refused,
+              hold_and_destroy_the_other);
     RUN_TESTp(what_a_task_would_wait_for_in_vain_is_refused, false);
     RUN_TESTp(what_a_task_would_wait_for_in_vain_is_refused, true);
     RUN_TEST(run_until_inside_of_run_is_refused);
@@ -7440,6 +7673,7 @@ SUITE(running_suite)
     RUN_TEST(poll_never_waits_and_next_timeout_says_for_how_long_one_may);
     RUN_TEST(is_current_is_true_in_the_tasks_of_this_loop_only);
     RUN_TEST(a_loop_whose_thread_a_task_ends_is_one_that_nobody_runs);
+    RUN_TEST(however_many_want_to_run_it_one_does_at_a_time);
 }
 
 SUITE(close_suite)
