@@ -2016,10 +2016,11 @@ static inline void plim_gate_init_(plim_gate_ *gate, uint64_t word)
 typedef struct plim_place_ {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) lock;   /* 1: held, for a moment */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) thread; /* that runs it; 0: none. Changes under the lock */
-    struct plim_place_ *outer;                  /* that the same thread ran before; only its own */
-    struct plim_place_ *awaits;                 /* under the lock; NULL: it does not wait */
-    bool doubtful;                              /* likewise: it may be over, and not yet NULL */
-    struct plim_place_ **(*here)(void);         /* where a thread is; constant */
+    struct plim_place_ *outer;          /* that the same thread ran before; is that thread's,
+                                                   or whoever's who ends its wait */
+    struct plim_place_ *awaits;         /* under the lock; NULL: it does not wait */
+    const plim_counter *doubt;          /* likewise; NULL: see below */
+    struct plim_place_ **(*here)(void); /* where a thread is; constant */
 } plim_place_;
 
 #ifdef __cplusplus
@@ -2090,15 +2091,29 @@ PLIM_FAST_ void plim_spin_unlock_(PLIM_ATOMIC_(uint64_t) * lock)
     plim_store_release_(lock, 0);
 }
 
-/* Sets what all places that a thread runs wait for; NULL ends it. */
-static inline void plim_awaits_(plim_place_ *innermost, plim_place_ *target, bool doubtful)
+/* Sets what all places that a thread runs wait for; NULL ends it. `doubt`: NULL if whoever ends the
+ * wait takes the edge back; else what the thread sleeps on until it does so itself. */
+static inline void plim_awaits_(plim_place_ *innermost, plim_place_ *target,
+                                const plim_counter *doubt)
 {
     for (plim_place_ *at = innermost; at != NULL; at = at->outer) {
         plim_spin_lock_(&at->lock);
         at->awaits = target;
-        at->doubtful = doubtful;
+        at->doubt = doubt;
         plim_spin_unlock_(&at->lock);
     }
+}
+
+/* Does this edge lead out of a circle? It does if its thread has what it waits for, and then that
+ * is about to end. Between taking it and saying so there is a moment: so it is looked at several
+ * times. */
+static inline bool plim_doubts_(const plim_place_ *place, int *doubts)
+{
+    if (place->doubt == NULL) {
+        return false;
+    }
+    uint64_t word = plim_load_relaxed_(&place->doubt->word);
+    return plim_available_(word) > 0 || plim_closed_(word) || ++*doubts <= PLIM_DOUBTS_;
 }
 
 /* Whether the chain of waits that begins at target leads to this thread. If so, it is cut there,
@@ -2107,7 +2122,8 @@ static inline void plim_awaits_(plim_place_ *innermost, plim_place_ *target, boo
 PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self)
 {
     plim_place_ *path[PLIM_PATH_MAX_];
-    for (int doubts = 0;;) {
+    int doubts = 0;
+    for (int tries = 1;; tries++) {
         int length = 0;
         bool found = false, blocked = false;
         plim_spin_lock_(&target->lock);
@@ -2115,10 +2131,9 @@ PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self)
         while (!found && !blocked && length < PLIM_PATH_MAX_) {
             plim_place_ *last = path[length - 1];
             found = plim_load_relaxed_(&last->thread) == self;
-            for (int i = 0; i < length - 1 && found; i++) {
-                blocked = blocked || (path[i]->doubtful && doubts < PLIM_DOUBTS_);
+            for (int i = 0; i < length - 1 && found && !blocked; i++) {
+                blocked = plim_doubts_(path[i], &doubts);
             }
-            doubts += found && blocked;
             if (found && !blocked) {
                 last->awaits = NULL;
             }
@@ -2137,7 +2152,7 @@ PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self)
         if (!blocked) {
             return found;
         }
-        if (found) {
+        if (found || tries % 8 == 0) {
             plim_nap_(plim_now_() + PLIM_NAP_NS_);
         } else {
             plim_thread_yield_();
@@ -2147,14 +2162,15 @@ PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self)
 
 /* Before a wait of a thread that is at `innermost` (NULL: nowhere, and then all is well) for
  * target. False: it would wait for itself. True: it may wait, and then calls plim_wait_over_. */
-static inline bool plim_may_wait_(plim_place_ *innermost, plim_place_ *target, bool doubtful)
+static inline bool plim_may_wait_(plim_place_ *innermost, plim_place_ *target,
+                                  const plim_counter *doubt)
 {
     if (innermost == NULL) {
         return true;
     }
-    plim_awaits_(innermost, target, doubtful);
+    plim_awaits_(innermost, target, doubt);
     if (plim_leads_here_(target, plim_thread_id_())) {
-        plim_awaits_(innermost, NULL, false);
+        plim_awaits_(innermost, NULL, NULL);
         return false;
     }
     return true;
@@ -2162,7 +2178,7 @@ static inline bool plim_may_wait_(plim_place_ *innermost, plim_place_ *target, b
 
 static inline void plim_wait_over_(plim_place_ *innermost)
 {
-    plim_awaits_(innermost, NULL, false);
+    plim_awaits_(innermost, NULL, NULL);
 }
 
 #endif /* PLIM_PLACES_H_ */
@@ -4562,7 +4578,7 @@ PLIM_CALLED_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
     bulkhead_unlock_(b, &s);
     if (error == 0) {
         plim_place_ *here = *plim_here_();
-        if (plim_may_wait_(here, &job->place_, false)) {
+        if (plim_may_wait_(here, &job->place_, NULL)) {
             error = bulkhead_await_(&job->over_, timeout_ns);
             plim_wait_over_(here);
         } else {
@@ -4697,7 +4713,7 @@ PLIM_CALLED_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *ar
     bulkhead_prepare_(b, &call.job);
     plim_place_ *here = *plim_here_();
     /* Before it runs: then only its body can close a circle. */
-    plim_awaits_(here, &call.job.place_, false);
+    plim_awaits_(here, &call.job.place_, NULL);
     int error =
         bulkhead_tried_(bulkhead_submit_slow_(b, &call.job, patience, &nest, wait_ns), patience);
     if (error != 0) {

@@ -2048,10 +2048,11 @@ static inline void plim_gate_init_(plim_gate_ *gate, uint64_t word)
 typedef struct plim_place_ {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) lock;   /* 1: held, for a moment */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) thread; /* that runs it; 0: none. Changes under the lock */
-    struct plim_place_ *outer;                  /* that the same thread ran before; only its own */
-    struct plim_place_ *awaits;                 /* under the lock; NULL: it does not wait */
-    bool doubtful;                              /* likewise: it may be over, and not yet NULL */
-    struct plim_place_ **(*here)(void);         /* where a thread is; constant */
+    struct plim_place_ *outer;          /* that the same thread ran before; is that thread's,
+                                                   or whoever's who ends its wait */
+    struct plim_place_ *awaits;         /* under the lock; NULL: it does not wait */
+    const plim_counter *doubt;          /* likewise; NULL: see below */
+    struct plim_place_ **(*here)(void); /* where a thread is; constant */
 } plim_place_;
 
 #ifdef __cplusplus
@@ -2122,15 +2123,29 @@ PLIM_FAST_ void plim_spin_unlock_(PLIM_ATOMIC_(uint64_t) * lock)
     plim_store_release_(lock, 0);
 }
 
-/* Sets what all places that a thread runs wait for; NULL ends it. */
-static inline void plim_awaits_(plim_place_ *innermost, plim_place_ *target, bool doubtful)
+/* Sets what all places that a thread runs wait for; NULL ends it. `doubt`: NULL if whoever ends the
+ * wait takes the edge back; else what the thread sleeps on until it does so itself. */
+static inline void plim_awaits_(plim_place_ *innermost, plim_place_ *target,
+                                const plim_counter *doubt)
 {
     for (plim_place_ *at = innermost; at != NULL; at = at->outer) {
         plim_spin_lock_(&at->lock);
         at->awaits = target;
-        at->doubtful = doubtful;
+        at->doubt = doubt;
         plim_spin_unlock_(&at->lock);
     }
+}
+
+/* Does this edge lead out of a circle? It does if its thread has what it waits for, and then that
+ * is about to end. Between taking it and saying so there is a moment: so it is looked at several
+ * times. */
+static inline bool plim_doubts_(const plim_place_ *place, int *doubts)
+{
+    if (place->doubt == NULL) {
+        return false;
+    }
+    uint64_t word = plim_load_relaxed_(&place->doubt->word);
+    return plim_available_(word) > 0 || plim_closed_(word) || ++*doubts <= PLIM_DOUBTS_;
 }
 
 /* Whether the chain of waits that begins at target leads to this thread. If so, it is cut there,
@@ -2139,7 +2154,8 @@ static inline void plim_awaits_(plim_place_ *innermost, plim_place_ *target, boo
 PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self)
 {
     plim_place_ *path[PLIM_PATH_MAX_];
-    for (int doubts = 0;;) {
+    int doubts = 0;
+    for (int tries = 1;; tries++) {
         int length = 0;
         bool found = false, blocked = false;
         plim_spin_lock_(&target->lock);
@@ -2147,10 +2163,9 @@ PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self)
         while (!found && !blocked && length < PLIM_PATH_MAX_) {
             plim_place_ *last = path[length - 1];
             found = plim_load_relaxed_(&last->thread) == self;
-            for (int i = 0; i < length - 1 && found; i++) {
-                blocked = blocked || (path[i]->doubtful && doubts < PLIM_DOUBTS_);
+            for (int i = 0; i < length - 1 && found && !blocked; i++) {
+                blocked = plim_doubts_(path[i], &doubts);
             }
-            doubts += found && blocked;
             if (found && !blocked) {
                 last->awaits = NULL;
             }
@@ -2169,7 +2184,7 @@ PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self)
         if (!blocked) {
             return found;
         }
-        if (found) {
+        if (found || tries % 8 == 0) {
             plim_nap_(plim_now_() + PLIM_NAP_NS_);
         } else {
             plim_thread_yield_();
@@ -2179,14 +2194,15 @@ PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self)
 
 /* Before a wait of a thread that is at `innermost` (NULL: nowhere, and then all is well) for
  * target. False: it would wait for itself. True: it may wait, and then calls plim_wait_over_. */
-static inline bool plim_may_wait_(plim_place_ *innermost, plim_place_ *target, bool doubtful)
+static inline bool plim_may_wait_(plim_place_ *innermost, plim_place_ *target,
+                                  const plim_counter *doubt)
 {
     if (innermost == NULL) {
         return true;
     }
-    plim_awaits_(innermost, target, doubtful);
+    plim_awaits_(innermost, target, doubt);
     if (plim_leads_here_(target, plim_thread_id_())) {
-        plim_awaits_(innermost, NULL, false);
+        plim_awaits_(innermost, NULL, NULL);
         return false;
     }
     return true;
@@ -2194,7 +2210,7 @@ static inline bool plim_may_wait_(plim_place_ *innermost, plim_place_ *target, b
 
 static inline void plim_wait_over_(plim_place_ *innermost)
 {
-    plim_awaits_(innermost, NULL, false);
+    plim_awaits_(innermost, NULL, NULL);
 }
 
 #endif /* PLIM_PLACES_H_ */
@@ -2473,9 +2489,10 @@ struct loop_scheduler {
     /* What posters touch, in a cache line of its own. */
     plim_counter word_;
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) runner_; /* as place_.thread, here for posters */
-    plim_counter room_;                          /* places left in the queue, if it is bounded */
-    uint32_t max_queue_;                         /* constant; 0: it is not */
+    uint32_t max_queue_;                         /* constant; 0: it is not bounded */
     char gap_[LOOP_SCHEDULER_LINE_];
+    plim_counter room_; /* places left in the queue, if it is bounded; in another line */
+    char second_gap_[LOOP_SCHEDULER_LINE_];
 
     /* The lock, and what is read with it for each task. */
     plim_place_ place_;                              /* its lock is the loop's */
@@ -2506,6 +2523,8 @@ struct loop_scheduler {
     int64_t busy_, idle_, longest_;
     int64_t marked_;       /* until when busy_ and idle_ count; 0: nobody runs it */
     bool asleep_;          /* since marked_ */
+    bool was_woken_;       /* by somebody; the loop's thread's, until the sleep is counted, */
+    int64_t awake_at_;     /* and so is this */
     uint32_t offloaded_;   /* works that are not back */
     plim_list_ suspended_; /* coroutines that await an event, by kept_ */
     uint32_t suspended_count_;
@@ -2519,6 +2538,7 @@ struct loop_scheduler {
     int fd_, fd_write_; /* -1: there is none; written to by posters, see wakers_ */
     uint64_t fd_owed_;  /* bytes (Linux: counts) that were or will be written and not read */
     int cpus_;          /* is it worth looking before sleeping? 0: ask; 1: no; 2: yes */
+    bool brief_;        /* the last sleep was */
     uint32_t rounds_;   /* dice for how long to look */
 
     /* Constant. */
@@ -3122,6 +3142,18 @@ PLIM_CALLED_ bool loop_scheduler_fire_next_(loop_scheduler *l, int64_t now, uint
     return true;
 }
 
+/* After a sleep, under the lock: once that is taken anyway. */
+static inline void loop_scheduler_count_sleep_(loop_scheduler *l)
+{
+    if (l->asleep_) {
+        l->since_ = l->awake_at_ > l->since_ ? l->awake_at_ : l->since_;
+        l->idle_ += l->since_ - l->marked_;
+        l->marked_ = l->since_;
+        l->wakes_ += l->was_woken_;
+        l->asleep_ = false;
+    }
+}
+
 /*
  * One turn: what is due and what is queued when it begins. Up to 64 of each by turns; then the
  * clock is read again, so that neither holds up the other, and timers that have become due
@@ -3133,6 +3165,7 @@ PLIM_CALLED_ bool loop_scheduler_turn_(loop_scheduler *l)
 {
     bool ran = false, more = true;
     loop_scheduler_lock_(l);
+    loop_scheduler_count_sleep_(l);
     loop_scheduler_take_in_(l);
     uint32_t tasks = l->queue_.count;
     uint64_t bound = l->sequence_;
@@ -3155,6 +3188,7 @@ PLIM_CALLED_ bool loop_scheduler_turn_(loop_scheduler *l)
             done++;
             tasks--;
         }
+        tasks = done > 0 ? tasks : 0; /* some may have been withdrawn */
         if (fired + done == 0) {
             loop_scheduler_lock_(l);
             break;
@@ -3189,10 +3223,20 @@ static inline void loop_scheduler_renew_(loop_scheduler *l)
     loop_scheduler_unlock_(l);
 }
 
-/* Looks for a while whether something is posted. */
+/* Looks for a while whether something is posted. If the last sleep was over at once, the CPU is
+ * offered first: where it is shared with the poster, each wake-up takes it away from that one, and
+ * there would be one for every few tasks (450 ns a task instead of 15). */
 PLIM_SLOW_ void loop_scheduler_spin_(loop_scheduler *l)
 {
     int looks = PLIM_SPIN;
+    if (l->brief_) { /* whoever woke us may have more, and want this CPU */
+        l->brief_ = false;
+        plim_thread_yield_();
+        if (loop_scheduler_newest_(plim_load_relaxed_(&l->word_.word)) != NULL) {
+            l->brief_ = true;
+            return;
+        }
+    }
     if (looks > 0 && l->cpus_ == 0) {
         l->cpus_ = plim_many_cpus_() ? 2 : 1;
     }
@@ -3267,13 +3311,9 @@ PLIM_CALLED_ void loop_scheduler_sleep_(loop_scheduler *l, int64_t until)
         }
     }
 
-    int64_t now = loop_scheduler_now_(l);
-    loop_scheduler_lock_(l);
-    l->idle_ += now - before;
-    l->marked_ = l->since_ = now;
-    l->asleep_ = false;
-    l->wakes_ += asleep; /* it was somebody else who cleared ASLEEP, and so called */
-    loop_scheduler_unlock_(l);
+    l->awake_at_ = loop_scheduler_now_(l);
+    l->was_woken_ = asleep; /* it was somebody else who cleared ASLEEP, and so called */
+    l->brief_ = l->awake_at_ - before < PLIM_HURRIED_NS_;
 }
 
 /* ---- 6. Who runs it ------------------------------------------------------------------------- */
@@ -3468,6 +3508,7 @@ PLIM_CALLED_ void loop_scheduler_leave_(loop_scheduler *l, bool own_thread)
     plim_list_ woken = {NULL, NULL};
     int64_t now = loop_scheduler_now_(l);
     loop_scheduler_lock_(l);
+    loop_scheduler_count_sleep_(l);
     l->busy_ += now - l->marked_;
     l->running_ = NULL;
     l->runs_ = false;
@@ -3644,7 +3685,7 @@ PLIM_SLOW_ int loop_scheduler_reap_if_may_(loop_scheduler *l)
     if (loop_scheduler_thread_ends_(l)) {
         loop_scheduler_unlock_(l);
         plim_place_ *here = *l->place_.here();
-        bool may = plim_may_wait_(here, &l->place_, false);
+        bool may = plim_may_wait_(here, &l->place_, NULL);
         loop_scheduler_lock_(l);
         if (may) {
             loop_scheduler_reap_(l);
@@ -3731,6 +3772,15 @@ PLIM_SLOW_ int loop_scheduler_refuse_(loop_scheduler *l, int error)
     return error;
 }
 
+static inline void loop_scheduler_append_fresh_(loop_scheduler *l, loop_scheduler_task *oldest,
+                                                loop_scheduler_task *newest, uint32_t count)
+{
+    loop_scheduler_fresh_busy_(l, 1);
+    loop_scheduler_append_(&l->fresh_, oldest, newest, count);
+    plim_store_relaxed_(&l->fresh_count_, l->fresh_.count);
+    loop_scheduler_fresh_busy_(l, 0);
+}
+
 /*
  * A post of the loop's own thread needs no atomic step, unless others have posted meanwhile: then
  * it goes behind theirs. (A signal handler that has interrupted this very thread in the middle of
@@ -3746,10 +3796,7 @@ static inline int loop_scheduler_post_own_(loop_scheduler *l, loop_scheduler_tas
         plim_load_relaxed_(&l->fresh_busy_) != 0) {
         return loop_scheduler_push_(l, newest, oldest, true);
     }
-    loop_scheduler_fresh_busy_(l, 1);
-    loop_scheduler_append_(&l->fresh_, oldest, newest, count);
-    plim_store_relaxed_(&l->fresh_count_, l->fresh_.count);
-    loop_scheduler_fresh_busy_(l, 0);
+    loop_scheduler_append_fresh_(l, oldest, newest, count);
     return 0;
 }
 
@@ -3767,7 +3814,7 @@ PLIM_SLOW_ int loop_scheduler_take_room_(loop_scheduler *l, uint32_t count, int6
         return EDEADLK;
     }
     plim_place_ *here = *l->place_.here();
-    if (!plim_may_wait_(here, &l->place_, true)) { /* who makes room does not know for whom */
+    if (!plim_may_wait_(here, &l->place_, &l->room_)) { /* who makes room does not know for whom */
         return EDEADLK;
     }
     while ((error = plim_acquire_(&l->room_, PLIM_WAITERS_MAX, timeout_ns)) == EAGAIN) {
@@ -3839,17 +3886,29 @@ static inline int loop_scheduler_post(loop_scheduler *l, loop_scheduler_task *ta
     if (loop_scheduler_is_queued_(task)) {
         return EALREADY;
     }
-    if (l->max_queue_ != 0 || loop_scheduler_is_current(l)) {
-        return loop_scheduler_post_slow_(l, task, LOOP_SCHEDULER_AT_ONCE_);
+    uint64_t word = plim_load_relaxed_(&l->word_.word);
+    if (PLIM_LIKELY_(l->max_queue_ == 0)) {
+        if (loop_scheduler_is_current(l)) {
+            if (word == 0 && plim_load_relaxed_(&l->fresh_busy_) == 0) {
+                plim_store_relaxed_(&task->state_, LOOP_SCHEDULER_QUEUED_);
+                loop_scheduler_append_fresh_(l, task, task, 1);
+                return 0;
+            }
+        } else {
+            /* The usual case: the loop is awake and open, and nothing but the word is needed. */
+            uint64_t state = plim_load_relaxed_(&task->state_);
+            plim_store_relaxed_(&task->state_, LOOP_SCHEDULER_QUEUED_);
+            while (PLIM_LIKELY_((word & LOOP_SCHEDULER_BITS_) == 0)) {
+                task->older_ = loop_scheduler_newest_(word);
+                if (PLIM_LIKELY_(plim_commit_release_(
+                        &l->word_, &word, loop_scheduler_step_(0, (uint64_t)(uintptr_t)task)))) {
+                    return 0;
+                }
+            }
+            plim_store_relaxed_(&task->state_, state);
+        }
     }
-    uint64_t state = plim_load_relaxed_(&task->state_);
-    plim_store_relaxed_(&task->state_, LOOP_SCHEDULER_QUEUED_);
-    int error = loop_scheduler_push_(l, task, task, false);
-    if (!PLIM_LIKELY_(error == 0)) {
-        plim_store_relaxed_(&task->state_, state);
-        return loop_scheduler_refuse_(l, error);
-    }
-    return 0;
+    return loop_scheduler_post_slow_(l, task, LOOP_SCHEDULER_AT_ONCE_);
 }
 
 static inline int loop_scheduler_post_for(loop_scheduler *l, loop_scheduler_task *task,
@@ -3978,7 +4037,7 @@ static inline int loop_scheduler_call_for(loop_scheduler *l, int (*fn)(void *), 
     call.arg = arg;
     plim_init_(&call.end, 0);
     plim_place_ *here = *l->place_.here();
-    if (!plim_may_wait_(here, &l->place_, false)) {
+    if (!plim_may_wait_(here, &l->place_, NULL)) {
         return EDEADLK;
     }
     call.here = here;
@@ -4627,7 +4686,7 @@ static inline int loop_scheduler_close(loop_scheduler *l, int how, int64_t timeo
         return EINVAL;
     }
     plim_place_ *here = *l->place_.here();
-    if (loop_scheduler_is_current(l) || !plim_may_wait_(here, &l->place_, false)) {
+    if (loop_scheduler_is_current(l) || !plim_may_wait_(here, &l->place_, NULL)) {
         return EDEADLK;
     }
     loop_scheduler_lock_(l);

@@ -104,7 +104,8 @@ struct life {
     int target;  /* operations until it ends */
     plim_thread driver;
     atomic_int operations, closing;
-    atomic_uint_least64_t holder, tick, visits;
+    uint64_t seed;
+    atomic_uint_least64_t holder, tick, visits, rolls;
     atomic_int refused, unclear; /* posts and calls; those that may or may not count as refused */
     atomic_int least, fires;     /* what must be counted as posted at least; calls of timers */
     atomic_int sent, ended;      /* forgotten ones */
@@ -147,6 +148,15 @@ static int counted(atomic_int *counter)
 static uint64_t tick(life *l)
 {
     return atomic_fetch_add_explicit(&l->tick, 1, TICK_ORDER) + 1;
+}
+
+/* Fresh dice for what happens on the loop. */
+static uint64_t roll(life *l)
+{
+    uint64_t x = l->seed + atomic_fetch_add_explicit(&l->rolls, 1, memory_order_relaxed);
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
 }
 
 static int64_t some_time(uint64_t random)
@@ -281,7 +291,7 @@ static void run_task(loop_scheduler_task *task, int status)
 {
     item *it = task->arg;
     life *l = it->in;
-    uint64_t random = it->random;
+    uint64_t random = roll(l);
     come_in(l);
     check_line(l, it->producer, it->number);
     note_outcome(it, status);
@@ -324,7 +334,7 @@ static void run_timer(loop_scheduler_timer *timer, int status)
 {
     item *it = timer->arg;
     life *l = it->in;
-    uint64_t random = it->random;
+    uint64_t random = roll(l);
     come_in(l);
     if (it->kind == TIMER) {
         CHECK(counted(&it->told) == 0);
@@ -356,7 +366,7 @@ static int do_work(void *arg)
     item *it = arg;
     count(&it->worked);
     level++;
-    act_inside(it->in, it->random >> 8); /* it is not back, so the loop is still there */
+    act_inside(it->in, roll(it->in)); /* it is not back, so the loop is still there */
     level--;
     return it->result;
 }
@@ -365,7 +375,7 @@ static void work_then(loop_scheduler_work *work, int status)
 {
     item *it = work->arg;
     life *l = it->in;
-    uint64_t random = it->random;
+    uint64_t random = roll(l);
     come_in(l);
     note_outcome(it, status);
     CHECK(status != 0 || work->result == it->result);
@@ -482,7 +492,7 @@ static void stroll_on(loop_scheduler_coroutine *co)
             check_status(l, co->status, FULL);
             CHECK(co->status != 0 || co->result == 77);
         } else if (it->random % 16 < 15) {
-            act_inside(l, it->random >> 8);
+            act_inside(l, roll(l));
         } else if (it->retried) {
             count(&it->ended);
             LOOP_EXIT(co);
@@ -569,7 +579,7 @@ static void promise_done(loop_scheduler_coroutine *co)
 
 /* ---- What threads and callbacks do ---- */
 
-static item *new_item(life *l, item_kind kind, uint64_t random, bool forgotten)
+static item *new_item(life *l, item_kind kind, bool forgotten)
 {
     item *it = NULL;
     if (forgotten) {
@@ -584,8 +594,8 @@ static item *new_item(life *l, item_kind kind, uint64_t random, bool forgotten)
         it->in = l;
         it->kind = kind;
         it->forgotten = forgotten;
-        it->random = random;
-        it->result = (int)(random % 1000);
+        it->random = roll(l) | 1;
+        it->result = (int)(it->random % 1000);
     }
     return it;
 }
@@ -619,7 +629,7 @@ static void prepare_task(life *l, item *it)
 static void post(life *l, uint64_t random)
 {
     bool forgotten = random % 4 == 0;
-    item *it = new_item(l, random % 16 < 3 ? AGAIN : TASK, random >> 8, forgotten);
+    item *it = new_item(l, random % 16 < 3 ? AGAIN : TASK, forgotten);
     if (it == NULL) {
         return;
     }
@@ -643,7 +653,7 @@ static void post_list(life *l, uint64_t random)
     loop_scheduler_task *tasks[4];
     size_t n = 0;
     uint64_t end = 0;
-    while (n < 2 + random % 3 && (its[n] = new_item(l, TASK, random >> (8 + n), false)) != NULL) {
+    while (n < 2 + random % 3 && (its[n] = new_item(l, TASK, false)) != NULL) {
         prepare_task(l, its[n]);
         its[n]->begin = its[0]->begin;
         its[n]->follows = n > 0 ? its[n - 1] : NULL;
@@ -663,9 +673,9 @@ static void post_list(life *l, uint64_t random)
 }
 
 /* A post that takes the visit of its poster with it; says whether it did. */
-static bool say_farewell(life *l, uint64_t random)
+static bool say_farewell(life *l)
 {
-    item *it = new_item(l, TASK, random, true);
+    item *it = new_item(l, TASK, true);
     prepare_task(l, it);
     it->task.run = run_farewell;
     int error = loop_scheduler_post(&l->loop, &it->task);
@@ -681,7 +691,7 @@ static bool say_farewell(life *l, uint64_t random)
 static void start_timer(life *l, uint64_t random)
 {
     bool forgotten = random % 4 == 0;
-    item *it = new_item(l, TIMER, random >> 8, forgotten);
+    item *it = new_item(l, TIMER, forgotten);
     if (it == NULL) {
         return;
     }
@@ -708,7 +718,7 @@ static void start_wild_timer(life *l, uint64_t random)
 {
     item *it = any(l, random >> 8);
     if (it == NULL || it->kind != WILD) {
-        it = new_item(l, WILD, random >> 8, false);
+        it = new_item(l, WILD, false);
         if (it == NULL) {
             return;
         }
@@ -727,16 +737,21 @@ static void start_wild_timer(life *l, uint64_t random)
     }
 }
 
-static void offload(life *l, uint64_t random)
+static void prepare_work(item *it)
 {
-    bool forgotten = random % 4 == 0;
-    item *it = new_item(l, WORK, random >> 8, forgotten);
-    if (it == NULL) {
-        return;
-    }
     it->work.work = do_work;
     it->work.then = work_then;
     it->work.arg = it;
+}
+
+static void offload(life *l, uint64_t random)
+{
+    bool forgotten = random % 4 == 0;
+    item *it = new_item(l, WORK, forgotten);
+    if (it == NULL) {
+        return;
+    }
+    prepare_work(it);
     /* To be done by another loop, sometimes; always one behind, so that no two wait for each other
      * in a way that is not seen. */
     int index = l->home->index + 1;
@@ -760,7 +775,7 @@ static void offload(life *l, uint64_t random)
 static void spawn(life *l, uint64_t random)
 {
     bool forgotten = random % 4 == 0;
-    item *it = new_item(l, COROUTINE, random >> 8, forgotten);
+    item *it = new_item(l, COROUTINE, forgotten);
     if (it == NULL) {
         return;
     }
@@ -776,7 +791,7 @@ static void spawn(life *l, uint64_t random)
 
 static void make_promise(life *l, uint64_t random)
 {
-    item *it = new_item(l, PROMISE, random, false);
+    item *it = new_item(l, PROMISE, false);
     if (it == NULL) {
         return;
     }
@@ -804,27 +819,24 @@ static void make_promise(life *l, uint64_t random)
 static void retry(life *l, uint64_t random)
 {
     static const item_kind kinds[3] = {AGAIN, WORK, COROUTINE};
-    item **mine = &l->mine[me][random % 3];
-    if (me == NOBODY) {
+    item **mine = &l->mine[me][random % 3], *it = *mine;
+    int error;
+    if (me == NOBODY || (it == NULL && (it = new_item(l, kinds[random % 3], false)) == NULL)) {
         return;
     }
-    if (*mine == NULL) {
-        *mine = new_item(l, kinds[random % 3], random >> 8, false);
-        if (*mine == NULL) {
-            return;
-        }
-        (*mine)->retried = true;
+    bool first = *mine == NULL;
+    *mine = it;
+    if (first) {
+        it->retried = true;
     }
-    item *it = *mine;
-    int error;
     switch (it->kind) {
     case WORK:
-        it->work.work = do_work;
-        it->work.then = work_then;
-        it->work.arg = it;
+        if (first) {
+            prepare_work(it);
+        }
         error = loop_scheduler_offload(&l->loop, &executor, &it->work);
         CHECK(may_refuse(l, error, TWICE | FULL));
-        if (random % 2 == 0) {
+        if (random % 4 < 2) {
             int cancelled = loop_scheduler_work_cancel(&l->loop, &it->work);
             CHECK(may_be(cancelled, TWICE | UNKNOWN));
             if (cancelled == 0) {
@@ -833,14 +845,18 @@ static void retry(life *l, uint64_t random)
         }
         break;
     case COROUTINE:
-        it->co.run = stroll;
-        it->co.arg = it;
+        if (first) {
+            it->co.run = stroll;
+            it->co.arg = it;
+        }
         error = loop_scheduler_spawn(&l->loop, &it->co);
         CHECK(may_refuse(l, error, TWICE));
         break;
     default:
-        it->task.run = run_task;
-        it->task.arg = it;
+        if (first) {
+            it->task.run = run_task;
+            it->task.arg = it;
+        }
         error = loop_scheduler_post(&l->loop, &it->task);
         CHECK(may_refuse(l, error, TWICE | FULL));
     }
@@ -899,7 +915,7 @@ static int answer(void *arg)
 
 static void call(life *l, uint64_t random)
 {
-    request r = {.in = l, .random = random >> 8};
+    request r = {.in = l, .random = roll(l)};
     bool at_once = loop_scheduler_is_current(&l->loop), timed = random % 2 == 0;
     int result = -1;
     if (!at_once) {
@@ -1117,7 +1133,7 @@ static plim_thread_result take_part(void *arg)
         for (uint64_t i = random >> 8 & 7; i > 0; i--) {
             act(l, next_random(&m->random) >> 4);
         }
-        if ((random >> 16) % 4 != 0 || !say_farewell(l, random)) {
+        if ((random >> 16) % 4 != 0 || !say_farewell(l)) {
             part(l);
         }
     }
@@ -1194,6 +1210,7 @@ static life *begin_life(slot *s)
     life *l = malloc(sizeof *l);
     memset((void *)l, 0, sizeof *l);
     l->home = s;
+    l->seed = next_random(&s->random);
     l->mode = (run_mode)(random % MODES);
     l->drains = random >> 8 & 1;
     l->target = 50 + (int)((random >> 16) % 300);

@@ -826,6 +826,7 @@ static void two_idle_loops(void)
 {
     explore_check(loop_scheduler_init(&world.l[0], NULL) == 0);
     explore_check(loop_scheduler_init(&world.l[1], NULL) == 0);
+    plim_init_(&world.gate, 0);
 }
 
 static void run_idle_0(void)
@@ -856,6 +857,48 @@ static void nothing_more(void)
 {
 }
 
+/* The call of loop 0 is over when loop 1 calls back, but its thread may not know. */
+static void call_back(loop_scheduler_task *task, int status)
+{
+    (void)task, (void)status;
+    world.answer[0] = 1 + loop_scheduler_call(&world.l[0], nothing, NULL, NULL);
+    plim_release_(&world.gate, 1);
+}
+
+static int post_call_back(void *arg)
+{
+    (void)arg;
+    return loop_scheduler_post(&world.l[1], &world.task[0]);
+}
+
+static int call_1_that_calls_back(void *arg)
+{
+    int result = 1;
+    (void)arg;
+    int error = loop_scheduler_call(&world.l[1], post_call_back, NULL, &result);
+    return error + result;
+}
+
+static void call_and_be_called(void)
+{
+    int result = 1;
+    world.task[0].run = call_back;
+    explore_check(loop_scheduler_call(&world.l[0], call_1_that_calls_back, NULL, &result) == 0);
+    explore_check(result == 0);
+    explore_check(plim_acquire_(&world.gate, 1, PLIM_FOREVER) == 0);
+    for (int i = 0; i < LOOPS; i++) {
+        explore_check(loop_scheduler_close(&world.l[i], LOOP_SCHEDULER_NOW, PLIM_FOREVER) == 0);
+    }
+}
+
+static void was_called_back(void)
+{
+    explore_check(world.answer[0] == 1);
+}
+
+SCENARIO(call_back_at_once, "a loop whose call is over may be called, even if it sleeps on",
+         two_idle_loops, was_called_back, BODIES(run_idle_0, run_idle_1, call_and_be_called),
+         .preemptions = 1);
 SCENARIO(no_circle, "two loops that call each other one after the other may", two_idle_loops,
          nothing_more, BODIES(run_idle_0, run_idle_1, call_in_turn), .preemptions = 1);
 
@@ -1005,6 +1048,7 @@ const explore_scenario *const explore_scenarios[] = {&two_posters,
                                                      &nobody_sets,
                                                      &circle,
                                                      &no_circle,
+                                                     &call_back_at_once,
                                                      &last_touch,
                                                      &own_thread,
                                                      &restart,
