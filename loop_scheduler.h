@@ -3426,8 +3426,8 @@ static inline bool loop_scheduler_arm_fd_(loop_scheduler *l)
     }
     l->fd_owed_++;
     if (l->queue_.count != 0 || plim_load_relaxed_(&l->fresh_count_) != 0 ||
-        loop_scheduler_closing_(l) != l->wound_up_) {
-        return true;
+        loop_scheduler_closing_(l) != l->wound_up_ || l->over_) {
+        return true; /* over: so that whoever waits for it learns that */
     }
     while (loop_scheduler_newest_(word) == NULL) {
         if (plim_commit_release_(&l->word_, &word, /* with fd_write_, see disarm_ */
@@ -3758,7 +3758,7 @@ static inline int64_t loop_scheduler_next_timeout(loop_scheduler *l)
     int64_t next = (int64_t)plim_load_relaxed_(&l->next_timer_);
     bool ready = l->queue_.count != 0 || plim_load_relaxed_(&l->fresh_count_) != 0 ||
                  loop_scheduler_newest_(plim_load_relaxed_(&l->word_.word)) != NULL ||
-                 loop_scheduler_closing_(l) != l->wound_up_;
+                 loop_scheduler_closing_(l) != l->wound_up_ || l->over_;
     loop_scheduler_unlock_(l);
     return ready || next <= now ? 0 : next == PLIM_FOREVER ? next : next - now;
 }

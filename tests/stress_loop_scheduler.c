@@ -1130,11 +1130,16 @@ static plim_thread_result take_part(void *arg)
             plim_thread_yield_();
             continue;
         }
-        for (uint64_t i = random >> 8 & 7; i > 0; i--) {
+        /* A loop that is being closed refuses most things, and others need the CPU more. */
+        bool leaves = atomic_load(&l->closing) != 0 && (random >> 4) % 16 != 0;
+        for (uint64_t i = leaves ? 0 : random >> 8 & 7; i > 0; i--) {
             act(l, next_random(&m->random) >> 4);
         }
         if ((random >> 16) % 4 != 0 || !say_farewell(l)) {
             part(l);
+        }
+        if (leaves) {
+            plim_thread_yield_();
         }
     }
     return 0;
