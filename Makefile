@@ -32,7 +32,8 @@ UNIT_TESTS = test_core test_semaphore test_semaphore_cnd test_semaphore_cnd_pthr
              test_bulkhead_posix test_bulkhead_corners test_bulkhead_failures \
              test_bulkhead_failures_pthreads \
              test_loop_scheduler test_loop_scheduler_cnd test_loop_scheduler_pthreads \
-             test_loop_scheduler_nospin test_loop_scheduler_posix test_loop_scheduler_failures
+             test_loop_scheduler_nospin test_loop_scheduler_posix test_loop_scheduler_corners \
+             test_loop_scheduler_failures test_composition test_composition_cnd
 SOURCE_test_core                     = tests/test_core.c
 SOURCE_test_semaphore                = tests/test_semaphore.c
 SOURCE_test_semaphore_cnd            = tests/test_semaphore.c -DPLIM_PARK_CND
@@ -62,7 +63,10 @@ SOURCE_test_loop_scheduler_cnd       = tests/test_loop_scheduler.c -DPLIM_PARK_C
 SOURCE_test_loop_scheduler_pthreads  = tests/test_loop_scheduler.c -DPLIM_USE_PTHREADS -D_GNU_SOURCE
 SOURCE_test_loop_scheduler_nospin    = tests/test_loop_scheduler.c -DPLIM_SPIN=0
 SOURCE_test_loop_scheduler_posix     = tests/test_loop_scheduler_posix.c
+SOURCE_test_loop_scheduler_corners   = tests/test_loop_scheduler_corners.c
 SOURCE_test_loop_scheduler_failures  = tests/test_loop_scheduler_failures.c
+SOURCE_test_composition              = tests/test_composition.c
+SOURCE_test_composition_cnd          = tests/test_composition.c -DPLIM_PARK_CND
 SOURCE_stress_semaphore              = tests/stress_semaphore.c
 SOURCE_stress_semaphore_cnd          = tests/stress_semaphore.c -DPLIM_PARK_CND
 SOURCE_stress_weighted_sem           = tests/stress_weighted_sem.c

@@ -4721,8 +4721,7 @@ static inline int loop_scheduler_destroy(loop_scheduler *l)
     }
     loop_scheduler_lock_(l);
     int error = loop_scheduler_reap_if_may_(l);
-    bool busy = !loop_scheduler_is_bare_(l) || l->closers_.first != NULL ||
-                plim_load_relaxed_(&l->place_.thread) != 0 ||
+    bool busy = !loop_scheduler_is_bare_(l) || plim_load_relaxed_(&l->place_.thread) != 0 ||
                 l->thread_state_ != LOOP_SCHEDULER_NO_THREAD_;
     loop_scheduler_unlock_(l);
     if (error != 0 || busy) {

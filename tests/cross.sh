@@ -42,7 +42,8 @@ TEST_SCALE=10
 export TEST_SCALE
 
 unix="test_core test_semaphore test_failures test_weighted_sem test_weighted_failures test_bulkhead \
-    test_bulkhead_failures test_loop_scheduler test_loop_scheduler_failures"
+    test_bulkhead_failures test_loop_scheduler test_loop_scheduler_corners \
+    test_loop_scheduler_failures test_composition"
 target i386 "gcc -m32 -idirafter /usr/include/x86_64-linux-gnu" "" "" $unix
 target musl musl-gcc "" "" $unix
 target aarch64 "aarch64-linux-gnu-gcc -static" qemu-aarch64 "" $unix
