@@ -86,19 +86,23 @@
  *   Order        Tasks run in the order of their posts, whoever posts: if one post returned before
  *                another one was called, as far as anybody can tell, it runs first. Posts from the
  *                loop's own thread are no exception, and calls stand in the same line. Timers run
- *                in the order of their deadlines, equal ones in the order of their starts.
+ *                in the order of their deadlines, equal ones in the order of their starts, as far
+ *                as they were started before the first of them is called. (A timer that is
+ *                cancelled may be told before what was posted earlier.)
  *   Outcome      Every task that was accepted has its run called exactly once for it, on the loop's
  *                thread, with status 0, or with ECANCELED if it was cancelled or the loop was
  *                closed. Never inside of post, nor on a thread that does not run the loop.
- *   Wake-ups     A sleeping loop is woken by the first post and by nobody else: one system call per
- *                sleep, none while it is awake.
+ *   Wake-ups     A sleeping loop is woken by the first post and not by those that follow: one
+ *                system call per sleep, none while it is awake. (Or by the first timer, stop or
+ *                close.)
  *   Timers       Never early, to the nanosecond. A periodic one keeps its phase, however late it
  *                was called.
  *   Cost         A post is one atomic read-modify-write, whatever it decides: order, acceptance,
  *                refusal because closed, wake-up; none if the loop's own thread posts, and one more
- *                if there is a max_queue. To run a task takes one; to start, cancel or fire a
- *                timer takes one, and constant time. Nothing allocates, except start, which makes a
- *                thread, and whoever uses loop_scheduler_executor.
+ *                if there is a max_queue, or two if the loop waits for its descriptor. To run a
+ *                task takes one; to start, cancel or fire a timer takes one, and constant time on
+ *                average. Nothing allocates, except start, which makes a thread, and whoever uses
+ *                loop_scheduler_executor.
  *   Visibility   What was done before a post, a start of a timer, an offload or a set of an event
  *                is seen by what runs because of it; what a call did, by whoever returns from it.
  *   Lifetime     A task is yours again when its run is entered: run may free it, or post it again.
@@ -115,7 +119,8 @@
  *                gets it, timeout or not. (A call to the own loop runs inline.) Seen are loops that
  *                were initialised in the same source file, or given as `kin` in the options, and
  *                running jobs of a bulkhead.h included there: a loop that waits for a job which
- *                calls the loop. Not seen are waits through anything else: a semaphore, a pool.
+ *                calls the loop. Not seen are waits through anything else: a semaphore, a pool, the
+ *                queue of an executor.
  *   A stuck task holds up the loop, and there is no cure: stall tells another thread which it is.
  *   Ends         A task must return: it must neither throw nor end its thread. (If a task on the
  *                loop's own thread does end it, the loop is one that nobody runs.)
@@ -178,7 +183,8 @@ typedef struct loop_scheduler_options {
     const char *name;             /* of the thread that start makes, on Linux; copied ("loop") */
     int64_t slow_ns;              /* a task that takes this long is told to on_slow; then, and only
                                      then, the clock is read for each task (0: off) */
-    int64_t (*clock)(void *user); /* monotonic nanoseconds, for timers and figures (NULL: ours) */
+    int64_t (*clock)(void *user); /* nanoseconds, never negative and never back, for timers and
+                                     figures (NULL: ours) */
     /* Called on the loop after a slow task; which is NULL if it was a timer, a call or the like,
      * and may be freed already: compare it, no more. */
     void (*on_slow)(void *user, loop_scheduler_task *task, int64_t elapsed_ns);
@@ -204,7 +210,7 @@ typedef struct loop_scheduler_options {
  *     int (*work)(void *arg);                                runs on the executor
  *     void (*then)(loop_scheduler_work *work, int status);   runs on the loop when it is done;
  *                                                            ECANCELED: see loop_scheduler_offload
- *                                                            (NULL: nothing is called)
+ *                                                            (NULL: nobody is told)
  *     void *arg;                                             yours
  *     int result;                                            what work returned
  *
@@ -273,7 +279,8 @@ static inline int loop_scheduler_poll(loop_scheduler *l);
 
 /* Ends run, on whichever thread, after the current task, and run_until and run_once likewise; what
  * is queued stays for the next one. If nobody runs it, the next one ends at once. A loop that is
- * being closed does not stop before that is done. Never blocks; any thread or signal handler. */
+ * being closed does not stop before that is done. It is used up by the run that it finds, however
+ * that ends. Never blocks; any thread or signal handler. */
 static inline void loop_scheduler_stop(loop_scheduler *l);
 
 /* A descriptor to wait on, readable when poll has something to do, and now and then for nothing; -1
@@ -296,8 +303,8 @@ static inline int64_t loop_scheduler_next_timeout(loop_scheduler *l);
 
 /* Queues a task. Never blocks; any thread or signal handler. Requires: nobody else posts the same
  * task at the same moment. Returns 0, and then run will be called once; EINVAL no run; EALREADY it
- * is queued; EAGAIN the queue is full; ESHUTDOWN closed (while it drains, the loop's own tasks may
- * go on posting). Memory order: release. */
+ * is queued (but may begin before it sees what you did last); EAGAIN the queue is full; ESHUTDOWN
+ * closed (while it drains, the loop's own tasks may go on posting). Memory order: release. */
 static inline int loop_scheduler_post(loop_scheduler *l, loop_scheduler_task *task);
 
 /* The same, and waits for room at most timeout_ns: ETIMEDOUT instead of EAGAIN; EDEADLK when the
@@ -306,7 +313,7 @@ static inline int loop_scheduler_post_for(loop_scheduler *l, loop_scheduler_task
                                           int64_t timeout_ns);
 
 /* Queues count tasks, one behind the other, in one step: all or none. The same task twice is not
- * noticed. Returns as post does. */
+ * noticed. Returns as post does: so always EAGAIN if count is above max_queue. */
 static inline int loop_scheduler_post_list(loop_scheduler *l, loop_scheduler_task *const tasks[],
                                            size_t count);
 
@@ -2151,12 +2158,15 @@ static inline bool plim_doubts_(const plim_place_ *place, int *doubts)
 /* Whether the chain of waits that begins at target leads to this thread. If so, it is cut there,
  * while all of it is locked: so of those who find the same circle at the same time only one is
  * refused. */
-PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self)
+PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self, const plim_counter *doubt)
 {
     plim_place_ *path[PLIM_PATH_MAX_];
     int doubts = 0;
     for (int tries = 1;; tries++) {
         int length = 0;
+        if (doubt != NULL && plim_closed_(plim_load_relaxed_(&doubt->word))) {
+            return false; /* our own wait will end; or two would doubt each other for ever */
+        }
         bool found = false, blocked = false;
         plim_spin_lock_(&target->lock);
         path[length++] = target;
@@ -2201,7 +2211,7 @@ static inline bool plim_may_wait_(plim_place_ *innermost, plim_place_ *target,
         return true;
     }
     plim_awaits_(innermost, target, doubt);
-    if (plim_leads_here_(target, plim_thread_id_())) {
+    if (plim_leads_here_(target, plim_thread_id_(), doubt)) {
         plim_awaits_(innermost, NULL, NULL);
         return false;
     }
@@ -2425,10 +2435,10 @@ struct loop_scheduler_timer {
 };
 
 enum {
-    LOOP_SCHEDULER_IDLE_,  /* all zero: never started; or told that it was cancelled */
+    LOOP_SCHEDULER_IDLE_,  /* all zero: never started */
     LOOP_SCHEDULER_ARMED_, /* */
     LOOP_SCHEDULER_FIRED_, /* or about to */
-    LOOP_SCHEDULER_UNTOLD_ /* cancelled: told_ is in the queue */
+    LOOP_SCHEDULER_UNTOLD_ /* cancelled: told_ is in the queue, or was */
 };
 
 struct loop_scheduler_work {
@@ -3257,7 +3267,7 @@ PLIM_SLOW_ void loop_scheduler_spin_(loop_scheduler *l)
 
 /*
  * Sleeps until there is something to do, at most until then (by our clock); returns early for no
- * reason, too. since_ is renewed.
+ * reason, too. What it took is counted in the next turn.
  *
  * Why nothing is slept through. All that could end the sleep is either a step of the word, see
  * there, or happens under the lock, followed by a rouse: timers started and cancelled, closing.
@@ -3814,8 +3824,9 @@ PLIM_SLOW_ int loop_scheduler_take_room_(loop_scheduler *l, uint32_t count, int6
         return EDEADLK;
     }
     plim_place_ *here = *l->place_.here();
-    if (!plim_may_wait_(here, &l->place_, &l->room_)) { /* who makes room does not know for whom */
-        return EDEADLK;
+    if (!plim_may_wait_(here, &l->place_, &l->room_)) {
+        /* There may be room by now. */
+        return plim_try_acquire_(&l->room_, count) == 0 ? 0 : EDEADLK;
     }
     while ((error = plim_acquire_(&l->room_, PLIM_WAITERS_MAX, timeout_ns)) == EAGAIN) {
         plim_thread_yield_(); /* half a million threads stand there already */

@@ -130,12 +130,15 @@ static inline bool plim_doubts_(const plim_place_ *place, int *doubts)
 /* Whether the chain of waits that begins at target leads to this thread. If so, it is cut there,
  * while all of it is locked: so of those who find the same circle at the same time only one is
  * refused. */
-PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self)
+PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self, const plim_counter *doubt)
 {
     plim_place_ *path[PLIM_PATH_MAX_];
     int doubts = 0;
     for (int tries = 1;; tries++) {
         int length = 0;
+        if (doubt != NULL && plim_closed_(plim_load_relaxed_(&doubt->word))) {
+            return false; /* our own wait will end; or two would doubt each other for ever */
+        }
         bool found = false, blocked = false;
         plim_spin_lock_(&target->lock);
         path[length++] = target;
@@ -180,7 +183,7 @@ static inline bool plim_may_wait_(plim_place_ *innermost, plim_place_ *target,
         return true;
     }
     plim_awaits_(innermost, target, doubt);
-    if (plim_leads_here_(target, plim_thread_id_())) {
+    if (plim_leads_here_(target, plim_thread_id_(), doubt)) {
         plim_awaits_(innermost, NULL, NULL);
         return false;
     }
