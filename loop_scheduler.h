@@ -123,7 +123,8 @@
  *                queue of an executor.
  *   A stuck task holds up the loop, and there is no cure: stall tells another thread which it is.
  *   Ends         A task must return: it must neither throw nor end its thread. (If a task on the
- *                loop's own thread does end it, the loop is one that nobody runs.)
+ *                loop's own thread does end it, the loop is one that nobody runs; if it was a call
+ *                or a coroutine, whoever waits for that waits for ever.)
  *   Signals      loop_scheduler_post and loop_scheduler_stop are async-signal-safe (but not with
  *                PLIM_PARK_CND), even if the handler interrupts a post; the rest is not. The loop's
  *                own thread blocks all signals but those of faults.

@@ -66,17 +66,21 @@ static int use_loop_scheduler_execute(void *ctx, void (*run)(void *), void *arg)
     return 0;
 }
 
-static loop_scheduler_event use_loop_scheduler_event;
-static plim_executor use_loop_scheduler_executor = {use_loop_scheduler_execute, NULL};
+typedef struct use_loop_scheduler_state {
+    int seven; /* the first member: use_loop_scheduler_fn returns it */
+    loop_scheduler_event *event;
+    plim_executor executor;
+} use_loop_scheduler_state;
 
 static void use_loop_scheduler_co(loop_scheduler_coroutine *co)
 {
+    use_loop_scheduler_state *state = (use_loop_scheduler_state *)co->arg;
     LOOP_BEGIN(co);
     LOOP_YIELD(co);
-    LOOP_AWAIT(co, &use_loop_scheduler_event);
-    LOOP_AWAIT_FOR(co, &use_loop_scheduler_event, PLIM_MS(1));
+    LOOP_AWAIT(co, state->event);
+    LOOP_AWAIT_FOR(co, state->event, PLIM_MS(1));
     LOOP_SLEEP(co, 0);
-    LOOP_OFFLOAD(co, &use_loop_scheduler_executor, use_loop_scheduler_fn, co->arg);
+    LOOP_OFFLOAD(co, &state->executor, use_loop_scheduler_fn, state);
     if (co->result != 7) {
         LOOP_EXIT(co);
     }
@@ -103,7 +107,14 @@ int USE_LOOP_SCHEDULER(void)
     loop_scheduler_timer timer;
     loop_scheduler_work work;
     loop_scheduler_coroutine co;
+    loop_scheduler_event event;
     loop_scheduler_options options;
+    use_loop_scheduler_state state;
+    state.seven = 7;
+    state.event = &event;
+    state.executor.execute = use_loop_scheduler_execute;
+    state.executor.ctx = NULL;
+    memset((void *)&event, 0, sizeof event);
     memset((void *)&task, 0, sizeof task);
     memset((void *)&timer, 0, sizeof timer);
     memset((void *)&work, 0, sizeof work);
@@ -122,7 +133,7 @@ int USE_LOOP_SCHEDULER(void)
     work.arg = &seven;
     co.run = use_loop_scheduler_co;
     co.done = use_loop_scheduler_done;
-    co.arg = &seven;
+    co.arg = &state;
     list[0] = &task;
     use_loop_scheduler_ran = 0;
 
@@ -135,16 +146,16 @@ int USE_LOOP_SCHEDULER(void)
     wrong += loop_scheduler_post_list(l, list, 1) != 0 || loop_scheduler_poll(l) != 0;
     wrong += loop_scheduler_timer_start(l, &timer, 0, 0) != 0 || loop_scheduler_poll(l) != 0;
     wrong += use_loop_scheduler_ran != 13 || loop_scheduler_timer_cancel(l, &timer) != EALREADY;
-    wrong += loop_scheduler_offload(l, &use_loop_scheduler_executor, &work) != 0;
+    wrong += loop_scheduler_offload(l, &state.executor, &work) != 0;
     wrong += loop_scheduler_work_cancel(l, &work) != EALREADY;
     wrong += loop_scheduler_poll(l) != 0 || use_loop_scheduler_ran != 20;
     wrong += loop_scheduler_spawn(l, &co) != 0;
-    loop_scheduler_event_set(&use_loop_scheduler_event);
-    wrong += !loop_scheduler_event_is_set(&use_loop_scheduler_event);
+    loop_scheduler_event_set(&event);
+    wrong += !loop_scheduler_event_is_set(&event);
     while (loop_scheduler_poll(l) == 0) {
         continue;
     }
-    loop_scheduler_event_reset(&use_loop_scheduler_event);
+    loop_scheduler_event_reset(&event);
     wrong += use_loop_scheduler_ran != 120;
     wrong += loop_scheduler_run_until(l, use_loop_scheduler_is_done, &seven, 0) != 0;
     loop_scheduler_stop(l);
