@@ -2842,8 +2842,8 @@ static void errand_from_within(spy *s)
     run_errand(&n->e);
 }
 
-/* The outer loop's thread, in a task of an inner one, calls a loop that waits for the outer one. */
-TEST a_ring_through_a_loop_inside_of_another_is_refused(void)
+/* The outer loop's thread, in a task of an inner one, calls a loop that calls the outer one. */
+TEST a_ring_through_a_loop_inside_of_another_is_refused(bool outer_last)
 {
     loop_scheduler outer, third;
     static nest n;
@@ -2865,13 +2865,14 @@ TEST a_ring_through_a_loop_inside_of_another_is_refused(void)
     ASSERT(has_entered(&s));
     to_outer = (errand){.to = &outer};
     ASSERT(send_on_errand(&third, &caller_task, &to_outer));
-    let_go(&caller_task);
-    ASSERT(EVENTUALLY(loop_scheduler_snapshot(&outer).queued == 1)); /* the call of the third */
-    let_go(&s);
+    let_go(outer_last ? &s : &caller_task);
+    ASSERT(EVENTUALLY(loop_scheduler_snapshot(outer_last ? &third : &outer).queued == 1));
+    let_go(outer_last ? &caller_task : &s);
     ASSERT(is_back(&n.e));
     ASSERT(is_back(&to_outer));
-    ASSERT_INT(EDEADLK, n.e.error + to_outer.error);
-    ASSERT(n.e.error == 0 || to_outer.error == 0);
+    ASSERT_INT(outer_last ? 0 : EDEADLK, n.e.error);
+    ASSERT_INT(outer_last ? EDEADLK : 0, to_outer.error);
+    ASSERT(EVENTUALLY(runs(&s) == 1));
     ASSERT_INT(0, n.wrong);
     ASSERT_ENDS_WELL(&n.inner);
     ASSERT_ENDS_WELL(&outer);
@@ -3626,6 +3627,22 @@ TEST a_timer_that_is_sooner_than_the_end_of_the_sleep_wakes_the_loop(void)
     ASSERT_INT(0, rings(&b[0]));
     ASSERT_ENDS_WELL(&l);
     ASSERT_INT(1, atomic_load(&b[0].cancels));
+    PASS();
+}
+
+TEST a_cancelled_timer_wakes_the_loop_to_be_told(void)
+{
+    loop_scheduler l;
+    bell b;
+    ASSERT(make_and_start(&l, 0));
+    bells_init(&b, 1, &l, NULL, NULL);
+    for (int i = 1; i <= 5; i++) {
+        ASSERT_INT(0, loop_scheduler_timer_start(&l, &b.timer, PLIM_S(3600), 0));
+        rest(PLIM_MS(2)); /* it sleeps for an hour now */
+        ASSERT_INT(0, loop_scheduler_timer_cancel(&l, &b.timer));
+        ASSERT(EVENTUALLY(atomic_load(&b.cancels) == i));
+    }
+    ASSERT_ENDS_WELL(&l);
     PASS();
 }
 
@@ -5607,6 +5624,63 @@ TEST a_drain_brings_back_what_its_tasks_offload(int kind)
     PASS();
 }
 
+/* An executor that takes its time to refuse. */
+typedef struct waverer {
+    csem asked, answer;
+} waverer;
+
+static int refuse_at_last(void *ctx, void (*run)(void *), void *arg)
+{
+    waverer *w = ctx;
+    (void)run;
+    (void)arg;
+    csem_release(&w->asked);
+    csem_acquire_for(&w->answer, PLIM_S(PATIENCE_S));
+    return ENOSPC;
+}
+
+typedef struct applicant {
+    chore *c;
+    plim_executor executor;
+    int error;
+} applicant;
+
+static plim_thread_result apply(void *arg)
+{
+    applicant *a = arg;
+    a->error = loop_scheduler_offload(a->c->l, &a->executor, &a->c->work);
+    return 0;
+}
+
+TEST a_loop_that_is_closed_ends_when_the_last_work_is_refused(int how, int kind)
+{
+    loop_scheduler l;
+    chore c;
+    waverer w;
+    runner r;
+    plim_thread thread;
+    csem_init(&w.asked, 0);
+    csem_init(&w.answer, 0);
+    ASSERT(make(&l, NULL, 0));
+    ASSERT(set_running(&l, &r, kind));
+    chores_init(&c, 1, &l, NULL);
+    applicant a = {.c = &c, .executor = {refuse_at_last, &w}};
+    start(&thread, apply, &a);
+    ASSERT_INT(0, csem_acquire_for(&w.asked, PLIM_S(PATIENCE_S)));
+    caller closer = {.l = &l, .call = CLOSE, .how = how, .timeout_ns = PLIM_S(PATIENCE_S)};
+    start_call(&closer);
+    ASSERT(stays_false(&closer.done)); /* it may come back yet, so the loop sleeps */
+    csem_release(&w.answer);
+    ASSERT(finished(&closer));
+    ASSERT_INT(0, closer.error);
+    join(thread);
+    ASSERT_INT(ENOSPC, a.error);
+    ASSERT_INT(0, atomic_load(&c.works) + atomic_load(&c.thens) + atomic_load(&c.cancels));
+    ASSERT(has_run(&r));
+    ASSERT_ENDS_WELL(&l);
+    PASS();
+}
+
 static void free_work(loop_scheduler_work *work, int status)
 {
     atomic_int *freed = work->arg;
@@ -7581,7 +7655,8 @@ SUITE(waits_that_could_never_end_suite)
     RUN_TESTp(what_a_task_would_wait_for_in_vain_is_refused, true);
     RUN_TEST(run_until_inside_of_run_is_refused);
     RUN_TEST(a_task_may_run_another_loop);
-    RUN_TEST(a_ring_through_a_loop_inside_of_another_is_refused);
+    RUN_TESTp(a_ring_through_a_loop_inside_of_another_is_refused, false);
+    RUN_TESTp(a_ring_through_a_loop_inside_of_another_is_refused, true);
     RUN_TEST(a_ring_is_seen_among_loops_that_others_run_and_with_kin);
 }
 
@@ -7627,6 +7702,7 @@ SUITE(timers_suite)
     RUN_TESTp(a_hundred_thousand_timers_fire_in_order_but_for_those_cancelled, PLIM_S(1000));
     RUN_TESTp(a_hundred_thousand_timers_fire_in_order_but_for_those_cancelled, 5000);
     RUN_TEST(a_timer_that_is_sooner_than_the_end_of_the_sleep_wakes_the_loop);
+    RUN_TEST(a_cancelled_timer_wakes_the_loop_to_be_told);
     RUN_TEST(a_cancel_races_with_the_timer_and_one_of_them_wins);
     RUN_TEST(many_threads_may_start_and_cancel_the_same_timers);
     RUN_TESTp(a_clock_that_goes_otherwise_is_asked_again_after_each_sleep, tell_fast);
@@ -7739,6 +7815,12 @@ SUITE(work_elsewhere_suite)
     RUN_TESTp(close_waits_for_work_and_tells_it, LOOP_SCHEDULER_NOW, true);
     RUN_TESTp(a_drain_brings_back_what_its_tasks_offload, NOBODY);
     RUN_TESTp(a_drain_brings_back_what_its_tasks_offload, OWN_THREAD);
+    RUN_TESTp(a_loop_that_is_closed_ends_when_the_last_work_is_refused, LOOP_SCHEDULER_DRAIN,
+              NOBODY);
+    RUN_TESTp(a_loop_that_is_closed_ends_when_the_last_work_is_refused, LOOP_SCHEDULER_DRAIN,
+              OWN_THREAD);
+    RUN_TESTp(a_loop_that_is_closed_ends_when_the_last_work_is_refused, LOOP_SCHEDULER_NOW,
+              OWN_THREAD);
     RUN_TEST(work_may_be_freed_when_it_is_back);
     RUN_TEST(a_bulkhead_does_the_work_of_a_loop);
     RUN_TESTp(a_loop_is_an_executor_for_others, LOOP_SCHEDULER_DRAIN);

@@ -11,16 +11,13 @@
 #ifndef PLIM_USE_PTHREADS
 #define PLIM_USE_PTHREADS
 #endif
-#include "../loop_scheduler.h"
-#include "../semaphore.h"
-#include "support.h"
-#include "greatest.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/time.h>
@@ -28,7 +25,36 @@
 
 #ifdef __linux__
 #include <sys/epoll.h>
+#include <sys/syscall.h>
+
+/* Counts what the header asks of the system, for each thread. */
+static _Thread_local int system_calls;
+#define syscall(...) (system_calls++, syscall(__VA_ARGS__))
 #endif
+
+/* Writes to a descriptor, and lingers there if it is told to. */
+static atomic_int writers, lingering_us;
+static ssize_t write_slowly(int fd, const void *data, size_t size);
+#define write(fd, data, size) write_slowly(fd, data, size)
+
+#include "../loop_scheduler.h"
+#undef write
+#include "../semaphore.h"
+#include "support.h"
+#include "greatest.h"
+
+static ssize_t write_slowly(int fd, const void *data, size_t size)
+{
+    atomic_fetch_add(&writers, 1);
+    ssize_t written = write(fd, data, size);
+    int saved = errno;
+    if (atomic_load(&lingering_us) > 0) {
+        rest(PLIM_US(atomic_load(&lingering_us)));
+    }
+    errno = saved;
+    atomic_fetch_sub(&writers, 1);
+    return written;
+}
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 enum { SLOWER = 4 };
@@ -176,6 +202,41 @@ TEST a_thread_that_runs_a_loop_keeps_its_signals(void)
     PASS();
 }
 
+static pthread_key_t of_the_thread;
+
+static void say_good_bye(void *arg)
+{
+    rest(PLIM_MS(20)); /* its thread has not ended before this */
+    atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+static int stay_in_mind(void *arg)
+{
+    return pthread_setspecific(of_the_thread, arg);
+}
+
+TEST its_thread_has_ended_when_close_or_the_next_start_returns(bool closes)
+{
+    loop_scheduler l;
+    atomic_int ended = 0;
+    int result = -1;
+    ASSERT_INT(0, pthread_key_create(&of_the_thread, say_good_bye));
+    ASSERT_INT(0, loop_scheduler_init(&l, NULL));
+    ASSERT_INT(0, loop_scheduler_start(&l));
+    ASSERT_INT(0, loop_scheduler_call(&l, stay_in_mind, &ended, &result));
+    ASSERT_INT(0, result);
+    if (closes) {
+        ASSERT_INT(0, loop_scheduler_close(&l, LOOP_SCHEDULER_DRAIN, PLIM_S(PATIENCE_S)));
+    } else {
+        loop_scheduler_stop(&l);
+        ASSERT_INT(0, loop_scheduler_start(&l));
+    }
+    ASSERT_INT(1, atomic_load(&ended));
+    ASSERT_ENDS_WELL(&l);
+    pthread_key_delete(of_the_thread);
+    PASS();
+}
+
 TEST start_says_when_there_is_no_thread(void)
 {
 #if defined(__GLIBC__)
@@ -208,6 +269,65 @@ TEST start_says_when_there_is_no_thread(void)
     PASS();
 #else
     SKIPm("the stacks of threads are made too large with glibc only");
+#endif
+}
+
+typedef struct gate {
+    loop_scheduler_task task;
+    csem entered, exit;
+} gate;
+
+static void hold(loop_scheduler_task *task, int status)
+{
+    gate *g = task->arg;
+    (void)status;
+    csem_release(&g->entered);
+    csem_acquire_for(&g->exit, PLIM_S(PATIENCE_S));
+}
+
+TEST posts_make_a_system_call_only_if_the_loop_sleeps(bool bounded)
+{
+#if defined(__linux__) && !defined(PLIM_PARK_CND)
+    enum { N = 20 };
+    loop_scheduler l;
+    loop_scheduler_options options = {.max_queue = bounded ? N + 1 : 0};
+    loop_scheduler_task tasks[N];
+    atomic_int ran = 0;
+    gate g = {.task = {.run = hold, .arg = &g}};
+    csem_init(&g.entered, 0);
+    csem_init(&g.exit, 0);
+    memset((void *)tasks, 0, sizeof tasks);
+    ASSERT_INT(0, loop_scheduler_init(&l, &options));
+    ASSERT_INT(0, loop_scheduler_start(&l));
+    int woken = 0, expected = 0;
+    int64_t give_up = plim_now_() + PLIM_S(PATIENCE_S);
+    for (int round = 0; woken < 20; round++) {
+        ASSERT(plim_now_() < give_up);
+        uint64_t wakes = loop_scheduler_snapshot(&l).wakes;
+        int before = system_calls;
+        ASSERT_INT(0, loop_scheduler_post(&l, &g.task));
+        int made = system_calls - before;
+        ASSERT(made <= 1);
+        ASSERT_INT(0, csem_acquire_for(&g.entered, PLIM_S(PATIENCE_S)));
+        ASSERT_INT(made, loop_scheduler_snapshot(&l).wakes - wakes);
+        woken += made;
+        before = system_calls;
+        for (int i = 0; i < N; i++) { /* it is awake */
+            tasks[i].run = count_task;
+            tasks[i].arg = &ran;
+            ASSERT_INT(0, loop_scheduler_post(&l, &tasks[i]));
+        }
+        ASSERT_INT(before, system_calls);
+        expected += N;
+        csem_release(&g.exit);
+        ASSERT(EVENTUALLY(atomic_load(&ran) == expected));
+        rest(PLIM_US(100 * (1 + round % 10))); /* time to fall asleep */
+    }
+    ASSERT_ENDS_WELL(&l);
+    PASS();
+#else
+    (void)bounded, (void)hold;
+    SKIPm("calls of futex are counted");
 #endif
 }
 
@@ -797,7 +917,7 @@ typedef struct host {
     _Atomic(loop_scheduler *) l;
     csem ready;
     int destroyed;
-    bool rung, waited;
+    bool rung, waited, alone;
 } host;
 
 static void end_host(loop_scheduler_task *task, int status)
@@ -823,6 +943,7 @@ static plim_thread_result be_host(void *arg)
         loop_scheduler_poll(l);
     }
     h->destroyed = loop_scheduler_destroy(l);
+    h->alone = atomic_load(&writers) == 0; /* nobody writes to what may be another file now */
     memset((void *)l, 0xa5, sizeof *l);
     free(l);
     return 0;
@@ -841,8 +962,12 @@ TEST a_host_may_free_the_loop_before_post_has_returned(void)
         start(&thread, be_host, &h);
         ASSERT_INT(0, csem_acquire_for(&h.ready, PLIM_S(PATIENCE_S)));
         dawdle(next_random(&random));
-        ASSERT_INT(0, loop_scheduler_post(atomic_load(&h.l), &task));
+        atomic_store(&lingering_us, round % 4 == 0 ? 300 : 0);
+        int error = loop_scheduler_post(atomic_load(&h.l), &task);
+        atomic_store(&lingering_us, 0);
         join(thread);
+        ASSERT_INT(0, error);
+        ASSERT(h.alone);
         ASSERT(h.rung);
         ASSERT(h.waited);
         ASSERT_INT(0, h.destroyed);
@@ -884,7 +1009,11 @@ SUITE(own_thread_suite)
     RUN_TESTp(its_thread_carries_its_name, "a name that is too long", "a name that is ");
     RUN_TEST(its_thread_blocks_all_signals_but_faults);
     RUN_TEST(a_thread_that_runs_a_loop_keeps_its_signals);
+    RUN_TESTp(its_thread_has_ended_when_close_or_the_next_start_returns, false);
+    RUN_TESTp(its_thread_has_ended_when_close_or_the_next_start_returns, true);
     RUN_TEST(start_says_when_there_is_no_thread);
+    RUN_TESTp(posts_make_a_system_call_only_if_the_loop_sleeps, false);
+    RUN_TESTp(posts_make_a_system_call_only_if_the_loop_sleeps, true);
 }
 
 SUITE(signals_suite)
