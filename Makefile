@@ -326,7 +326,7 @@ PACKAGES = gcc g++ clang libclang-rt-14-dev clang-format valgrind strace gcovr m
            relacy-dev libnsync-dev libconcurrentqueue-dev libuv1-dev gcc-12-multilib \
            gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-arm-linux-gnueabihf \
            libc6-dev-armhf-cross gcc-s390x-linux-gnu libc6-dev-s390x-cross \
-           gcc-mingw-w64-x86-64 wine64 qemu-user libsqlite3-dev libglib2.0-dev libtbb-dev
+           gcc-mingw-w64-x86-64 wine64 qemu-user libsqlite3-dev libglib2.0-dev libtbb-dev libasio-dev
 # peers of weighted_sem.h in other languages; `make deps FOREIGN=` does without them
 FOREIGN  = golang-go golang-golang-x-sync-dev default-jdk-headless cargo librust-tokio-dev
 .PHONY: deps

@@ -2532,7 +2532,7 @@ struct loop_scheduler {
     uint64_t wakes_, sleeps_, fired_;
     uint32_t peak_queued_;
     int64_t busy_, idle_, longest_;
-    int64_t marked_;       /* until when busy_ and idle_ count; 0: nobody runs it */
+    int64_t marked_;       /* until when busy_ and idle_ count */
     bool asleep_;          /* since marked_ */
     bool was_woken_;       /* by somebody; the loop's thread's, until the sleep is counted, */
     int64_t awake_at_;     /* and so is this */
