@@ -52,7 +52,8 @@
  *     loop_scheduler_is_current, loop_scheduler_stall, loop_scheduler_snapshot
  *
  *   A turn of the loop runs the timers that are due and the tasks that are queued when it begins,
- *   64 of each by turns; what they post waits for the next turn. So neither a flood of posts nor
+ *   64 of each by turns, and with each 64 tasks the timers that have become due; what is posted
+ *   meanwhile waits for the next turn. So neither a flood of posts nor
  *   one of timers, nor a task that posts itself, keeps the others from running.
  *
  *   Work that blocks is given to an executor, which is yours, or that of a bulkhead:
@@ -191,7 +192,8 @@ typedef struct loop_scheduler_options {
     void (*on_slow)(void *user, loop_scheduler_task *task, int64_t elapsed_ns);
     void *user;                /* for the functions above */
     const loop_scheduler *kin; /* another loop, initialised in another source file, that may come
-                                  to wait for this one: see Deadlocks above (NULL: none) */
+                                  to wait for this one: see Deadlocks above; only init looks at
+                                  it (NULL: none) */
 } loop_scheduler_options;
 
 /* A task. Zero it once, before its first post, and set these; *task is yours to place:
@@ -359,9 +361,9 @@ static inline int loop_scheduler_timer_cancel(loop_scheduler *l, loop_scheduler_
 static inline int loop_scheduler_offload(loop_scheduler *l, const plim_executor *executor,
                                          loop_scheduler_work *work);
 
-/* Never blocks; any thread. Requires: its memory is still there. Returns 0: work will not run, and
- * `then` gets ECANCELED when the executor would have run it; EALREADY it runs or has run, or was
- * cancelled; ENOENT it was never offloaded. */
+/* Never blocks; any thread. Requires: its memory is still there, and offload has returned. Returns
+ * 0: work will not run, and `then` gets ECANCELED when the executor would have run it; EALREADY it
+ * runs or has run, or was cancelled; ENOENT it was never offloaded. */
 static inline int loop_scheduler_work_cancel(loop_scheduler *l, loop_scheduler_work *work);
 
 /* The loop for whoever wants an executor: each function becomes a task. Allocates for each, ENOMEM;
@@ -400,8 +402,9 @@ static inline plim_executor loop_scheduler_executor(loop_scheduler *l);
  */
 
 /* Begins a coroutine, which runs on the loop until it ends with LOOP_END or LOOP_EXIT. Any thread.
- * Returns as post does, without taking a place in the queue; EALREADY it has not ended. If the loop
- * is closed before it has begun, it does not, and done is called with status ECANCELED. */
+ * Returns as post does, without taking a place in the queue; EALREADY it has not ended. If it is to
+ * be cancelled before it has begun (LOOP_SCHEDULER_NOW), it does not begin, and done is called with
+ * status ECANCELED. */
 static inline int loop_scheduler_spawn(loop_scheduler *l, loop_scheduler_coroutine *co);
 
 /* An event: not set if it is all zero. Coroutines await it, of any number of loops; threads cannot.

@@ -909,6 +909,10 @@ typedef struct sleeper {
 static plim_thread_result sleep_in_it(void *arg)
 {
     sleeper *s = arg;
+    sigset_t interrupts;
+    sigemptyset(&interrupts);
+    sigaddset(&interrupts, SIGUSR1);
+    pthread_sigmask(SIG_UNBLOCK, &interrupts, NULL); /* musl's thrd_create blocks all */
     s->id = pthread_self();
     atomic_store(&s->is_up, 1);
     s->answer = s->doing(s);
@@ -925,17 +929,22 @@ static void begin_to_sleep(sleeper *s)
     }
 }
 
-/* Interrupts it so often, one after the other. */
+/* Interrupts it so often, one after the other. (ThreadSanitizer may keep one for later, until the
+ * thread leaves its next sleep: so it is sent again.) */
 static bool pester(sleeper *s, int times)
 {
     bool arrived = true;
     for (int i = 0; i < times && arrived; i++) {
         int before = atomic_load(&interrupted);
-        pthread_kill(s->id, SIGUSR1);
-        int64_t give_up = plim_now_() + PLIM_S(PATIENCE_S);
+        int64_t now = plim_now_(), again = now, give_up = now + PLIM_S(PATIENCE_S);
         while (atomic_load(&interrupted) == before && arrived) {
+            if (now >= again) {
+                pthread_kill(s->id, SIGUSR1);
+                again = now + PLIM_MS(2);
+            }
             plim_thread_yield_();
-            arrived = plim_now_() < give_up;
+            now = plim_now_();
+            arrived = now < give_up;
         }
     }
     return arrived;
@@ -1096,8 +1105,8 @@ typedef struct entry {
 
 static struct {
     loop_scheduler *loop;
-    atomic_int is_on, wanted;    /* handler: does it post, and how often at least */
-    atomic_int posted[SHOOTERS]; /* and accepted */
+    atomic_int is_on, wanted, stops; /* the handler: does it post; how often; and stop it then */
+    atomic_int posted[SHOOTERS];     /* and accepted */
     atomic_int refused, wrong, ran, told;
     atomic_uint clock, logged;
     uint32_t next[SHOOTERS], position;
@@ -1116,7 +1125,8 @@ static void hit(loop_scheduler_task *task, int status)
 static int shoot(int by)
 {
     shot *s = &range.shots[by][range.next[by] % SHOTS];
-    if (atomic_load(&s->is_out) != 0 || atomic_load(&range.logged) >= MOST_LOGGED - SHOOTERS) {
+    uint32_t most = by == BY_HANDLER ? MOST_LOGGED - SHOOTERS : MOST_LOGGED / 2;
+    if (atomic_load(&s->is_out) != 0 || atomic_load(&range.logged) >= most) {
         return EBUSY;
     }
     range.next[by]++;
@@ -1137,6 +1147,13 @@ static int shoot(int by)
     return error;
 }
 
+/* The handler has posted as often as it shall, and the others at all. */
+static bool has_enough_of_all(void)
+{
+    return atomic_load(&range.posted[BY_HANDLER]) >= atomic_load(&range.wanted) &&
+           atomic_load(&range.posted[BY_LOOP]) > 0 && atomic_load(&range.posted[BY_THREAD]) > 0;
+}
+
 static void shoot_at_once(int number)
 {
     int kept = errno;
@@ -1144,8 +1161,7 @@ static void shoot_at_once(int number)
     errno = 4711;
     if (atomic_load(&range.is_on) != 0) {
         shoot(BY_HANDLER);
-        if (atomic_load(&range.wanted) != 0 &&
-            atomic_load(&range.posted[BY_HANDLER]) >= atomic_load(&range.wanted)) {
+        if (atomic_load(&range.stops) != 0 && has_enough_of_all()) {
             loop_scheduler_stop(range.loop);
         }
     }
@@ -1191,8 +1207,9 @@ static void shoot_here(loop_scheduler_task *task, int status)
     shoot(BY_LOOP);
     if (status == 0 && g->turns-- > 0) {
         int error = loop_scheduler_post(range.loop, task);
-        if (error != 0 && error != EAGAIN) {
-            atomic_fetch_add(&range.wrong, 1);
+        if (error != 0) { /* full: the timer begins anew */
+            g->turns = 0;
+            atomic_fetch_add(&range.wrong, error != EAGAIN);
         }
     }
     shoot(BY_LOOP);
@@ -1211,7 +1228,9 @@ static plim_thread_result shoot_from_afar(void *arg)
 {
     atomic_int *ends = arg;
     while (atomic_load(ends) == 0) {
-        shoot(BY_THREAD);
+        if (shoot(BY_THREAD) != 0) {
+            rest(PLIM_US(20)); /* the others want some room, too */
+        }
         dawdle(range.next[BY_THREAD]);
     }
     return 0;
@@ -1270,12 +1289,12 @@ TEST no_post_of_a_handler_is_lost(uint32_t max_queue, bool by_descriptor)
     struct pollfd fd = {.fd = by_descriptor ? loop_scheduler_fd(&l) : -1, .events = POLLIN};
     start(&thread, shoot_from_afar, &ends);
     ASSERT_EQ_FMT(0, loop_scheduler_timer_start(&l, &g.timer, 0, PLIM_US(300)), "%d");
-    int wanted = scaled(3000);
-    atomic_store(&range.wanted, by_descriptor ? 0 : wanted);
+    atomic_store(&range.wanted, scaled(3000));
+    atomic_store(&range.stops, !by_descriptor);
     atomic_store(&range.is_on, 1);
     set_alarm(true);
     int answer = by_descriptor ? 0 : loop_scheduler_run(&l); /* the handler stops it */
-    while (by_descriptor && atomic_load(&range.posted[BY_HANDLER]) < wanted) {
+    while (by_descriptor && !has_enough_of_all()) {
         int64_t next = loop_scheduler_next_timeout(&l);
         poll(&fd, 1, next < PLIM_MS(1) ? next > 0 : 1);
         int turn = loop_scheduler_poll(&l);
@@ -1290,8 +1309,7 @@ TEST no_post_of_a_handler_is_lost(uint32_t max_queue, bool by_descriptor)
     ASSERT(comes_to_an_end(&l));
     ASSERT_EQ_FMT(0, atomic_load(&range.wrong), "%d");
     ASSERT(max_queue != 0 || atomic_load(&range.refused) == 0);
-    ASSERT(atomic_load(&range.posted[BY_HANDLER]) >= wanted);
-    ASSERT(atomic_load(&range.posted[BY_LOOP]) > 0 && atomic_load(&range.posted[BY_THREAD]) > 0);
+    ASSERT(has_enough_of_all());
     ASSERT_EQ_FMT(all_posted(), atomic_load(&range.ran), "%d");
     ASSERT_EQ_FMT(0, out_of_order(), "%d");
     PASS();
@@ -1373,15 +1391,17 @@ SUITE(loop_scheduler_failures)
     RUN_TESTp(a_closer_takes_over_from_an_ended_thread, LOOP_SCHEDULER_DRAIN);
     RUN_TESTp(a_closer_takes_over_from_an_ended_thread, LOOP_SCHEDULER_NOW);
     RUN_TEST(a_thread_that_is_ended_again_and_again_is_replaced);
+    /* Where each round of a loop makes as many attempts, it might fail at the same one for ever. */
+#ifndef PLIM_PARK_CND
     RUN_TESTp(compare_exchanges_that_fail_for_no_reason_change_nothing, 2, 0);
-    RUN_TESTp(compare_exchanges_that_fail_for_no_reason_change_nothing, 2, 2);
-    RUN_TESTp(compare_exchanges_that_fail_for_no_reason_change_nothing, 3, 0);
-    RUN_TESTp(compare_exchanges_that_fail_for_no_reason_change_nothing, 7, 2);
-    /* Not every second one: a loop of two attempts would fail at the same one for ever. */
+    RUN_TESTp(compare_exchanges_that_fail_for_no_reason_change_nothing, 3, 2);
     RUN_TESTp(whatever_one_thread_does_survives_them_too, 3);
+    RUN_TESTp(loops_that_call_each_other_find_the_circle_even_so, 3);
+#endif
+    RUN_TESTp(compare_exchanges_that_fail_for_no_reason_change_nothing, 5, 0);
+    RUN_TESTp(compare_exchanges_that_fail_for_no_reason_change_nothing, 7, 2);
     RUN_TESTp(whatever_one_thread_does_survives_them_too, 5);
     RUN_TESTp(whatever_one_thread_does_survives_them_too, 7);
-    RUN_TESTp(loops_that_call_each_other_find_the_circle_even_so, 3);
     RUN_TESTp(loops_that_call_each_other_find_the_circle_even_so, 5);
     RUN_TEST(a_sleeping_loop_is_interrupted_again_and_again);
     RUN_TESTp(who_waits_is_interrupted_and_goes_on, block_in_run_once);
