@@ -124,6 +124,11 @@ test: programs ## everything that a C compiler and make can check, in a minute
 .PHONY: programs
 programs: $(PROGRAMS:%=$(BUILD)/tests/%) $(EXAMPLES:%=$(BUILD)/examples/%)
 
+UNIT_SOURCES = $(filter-out %_nospin %_pthreads %_cnd,$(UNIT_TESTS))
+.PHONY: unit-sources
+unit-sources: $(UNIT_SOURCES:%=$(BUILD)/tests/%) ## the unit tests, one build of each
+	@for t in $(UNIT_SOURCES); do echo "$$t: $(BUILD)/tests/$$t"; done | BUILD='$(BUILD)' tests/run.sh
+
 .PHONY: unit
 unit: $(UNIT_TESTS:%=$(BUILD)/tests/%) ## only the unit tests
 	@for t in $(UNIT_TESTS); do echo "$$t: $(BUILD)/tests/$$t"; done | BUILD='$(BUILD)' tests/run.sh
@@ -250,8 +255,8 @@ tsan: $(SANITIZED:%=$(BUILD)/tsan/%) $(BUILD)/tsan/racy ## the tests under Threa
 	 } | TSAN_OPTIONS=halt_on_error=1 BUILD='$(BUILD)' tests/run.sh
 
 .PHONY: asan
-asan: $(SANITIZED:%=$(BUILD)/asan/%) ## the tests under AddressSanitizer, UBSan and LeakSanitizer
-	@{ for t in $(SANITIZED_UNITS); do echo "asan $$t: $(BUILD)/asan/$$t"; done; \
+asan: $(filter-out %_nospin,$(SANITIZED:%=$(BUILD)/asan/%)) ## the tests under AddressSanitizer, UBSan and LeakSanitizer
+	@{ for t in $(filter-out %_nospin,$(SANITIZED_UNITS)); do echo "asan $$t: $(BUILD)/asan/$$t"; done; \
 	   for t in $(STRESS_TESTS); do echo "asan $$t: $(BUILD)/asan/$$t 3"; done; \
 	 } | ASAN_OPTIONS=detect_leaks=1 BUILD='$(BUILD)' tests/run.sh
 

@@ -1074,9 +1074,9 @@ static void act_on(life *l, uint64_t random)
             loop_scheduler_stop(&l->loop);
         }
         break;
-    case 37: /* it may wait for the thread's end, and that is a wait that no loop sees */
-        if (level == 0 && l->mode != DESCRIPTOR) {
-            CHECK(may_be(loop_scheduler_start(&l->loop), BUSY | CLOSED));
+    case 37:
+        if (!inside && l->mode != DESCRIPTOR) {
+            CHECK(may_be(loop_scheduler_start(&l->loop), BUSY | CLOSED | (level > 0 ? CIRCLE : 0)));
         }
         break;
     case 38:

@@ -567,6 +567,20 @@ TEST options_are_copied(void)
     PASS();
 }
 
+TEST kin_may_go_first(void)
+{
+    loop_scheduler l, kin;
+    ASSERT(make(&kin, NULL, 0));
+    loop_scheduler_options options = {.kin = &kin};
+    ASSERT_INT(0, loop_scheduler_init(&l, &options));
+    ASSERT_INT(0, loop_scheduler_destroy(&kin));
+    memset((void *)&kin, 0xa5, sizeof kin);
+    ASSERT_INT(0, loop_scheduler_start(&l));
+    ASSERT(serves(&l));
+    ASSERT_ENDS_WELL(&l);
+    PASS();
+}
+
 TEST a_loop_is_small(void)
 {
     ASSERT(sizeof(loop_scheduler) <= 6 * 1024);
@@ -1276,6 +1290,42 @@ TEST timers_and_tasks_take_turns_by_64(void)
         ASSERT(in_a_row <= 64 || seen[3 - d.number[i]] == N);
     }
     ASSERT_INT(N, seen[1]);
+    ASSERT_ENDS_WELL(&l);
+    PASS();
+}
+
+static void pass_some_time(spy *s)
+{
+    pass_time(s->arg, 10);
+}
+
+TEST a_long_turn_calls_the_timers_that_become_due_meanwhile(void)
+{
+    enum { N = 300, AT = 100 };
+    loop_scheduler l;
+    world w;
+    static diary d;
+    static spy s[N];
+    bell b;
+    memset((void *)&d, 0, sizeof d);
+    ASSERT(make(&l, &w, 0));
+    spies_init(s, N, &l, &d);
+    bells_init(&b, 1, &l, &w, &d);
+    b.number = 0;
+    ASSERT_INT(0, loop_scheduler_timer_start(&l, &b.timer, 10, 0));
+    s[AT].act = pass_some_time;
+    s[AT].arg = &w;
+    for (int i = 0; i < N; i++) {
+        ASSERT_INT(0, loop_scheduler_post(&l, &s[i].task));
+    }
+    ASSERT_INT(0, loop_scheduler_poll(&l));
+    ASSERT_INT(N + 1, atomic_load(&d.count));
+    int place = 0;
+    while (d.number[place] != 0) {
+        place++;
+    }
+    ASSERT(place > AT);
+    ASSERT(place <= AT + 64);
     ASSERT_ENDS_WELL(&l);
     PASS();
 }
@@ -7545,6 +7595,7 @@ SUITE(options_suite)
     RUN_TEST(bad_options_are_refused);
     RUN_TEST(the_largest_queue_is_taken);
     RUN_TEST(options_are_copied);
+    RUN_TEST(kin_may_go_first);
     RUN_TEST(a_loop_is_small);
     RUN_TEST(a_loop_can_be_made_and_unmade_again_and_again);
 }
@@ -7576,6 +7627,7 @@ SUITE(order_and_turns_suite)
     RUN_TEST(a_task_that_posts_itself_keeps_nobody_waiting);
     RUN_TEST(a_turn_runs_what_was_queued_when_it_began);
     RUN_TEST(timers_and_tasks_take_turns_by_64);
+    RUN_TEST(a_long_turn_calls_the_timers_that_become_due_meanwhile);
     RUN_TESTp(a_timer_without_delay_that_starts_itself_runs_once_a_turn, 0);
     RUN_TESTp(a_timer_without_delay_that_starts_itself_runs_once_a_turn, -5);
     RUN_TEST(a_flood_of_posts_does_not_hold_up_a_timer);

@@ -1219,8 +1219,7 @@ static void shoot_in_time(loop_scheduler_timer *timer, int status)
 {
     gunner *g = timer->arg;
     if (status == 0 && g->turns <= 0) {
-        g->turns = 5;
-        loop_scheduler_post(range.loop, &g->task); /* if the queue is full, next time */
+        g->turns = loop_scheduler_post(range.loop, &g->task) == 0 ? 5 : 0; /* full: next time */
     }
 }
 
