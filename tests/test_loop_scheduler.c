@@ -7267,7 +7267,7 @@ static plim_thread_result observe(void *arg)
 {
     observer *o = arg;
     uint64_t posted = 0, ended = 0;
-    while (!atomic_load(&o->quit)) {
+    do {
         loop_scheduler_stats s = loop_scheduler_snapshot(o->l);
         o->wrong += s.posted != s.ran + s.cancelled + s.queued;
         o->wrong += s.posted < posted || s.ran + s.cancelled < ended;
@@ -7277,7 +7277,7 @@ static plim_thread_result observe(void *arg)
         loop_scheduler_stall(o->l, NULL, NULL);
         o->looks++;
         rest(PLIM_US(20));
-    }
+    } while (!atomic_load(&o->quit));
     return 0;
 }
 

@@ -257,9 +257,9 @@ TEST start_says_when_there_is_no_thread(void)
     ASSERT_INT(0, pthread_setattr_default_np(&usual));
     pthread_attr_destroy(&usual);
     pthread_attr_destroy(&huge);
-    if (error == 0) {
+    if (error == 0 || error == EINVAL) {
         ASSERT_ENDS_WELL(&l);
-        SKIPm("such a stack can be had here, as under valgrind");
+        SKIPm("such a stack is no question of memory here, as under valgrind");
     }
     ASSERT(error == EAGAIN || error == ENOMEM);
     ASSERT_INT(0, atomic_load(&ran));
