@@ -3673,17 +3673,18 @@ static inline bool loop_scheduler_thread_ends_(const loop_scheduler *l)
 }
 
 /* Waits for the end of the loop's own thread, if it has left the loop or has been told to stop.
- * Under the lock, which is let go meanwhile. */
+ * Under the lock, which is let go meanwhile. Only a thread that has left is joined: while it is
+ * yet to stop, the loop may be closed, and then it stays for works that may wait for us. */
 PLIM_SLOW_ void loop_scheduler_reap_(loop_scheduler *l)
 {
     while (loop_scheduler_thread_ends_(l)) {
-        if (l->thread_known_) {
+        if (l->thread_known_ && l->thread_state_ == LOOP_SCHEDULER_ITS_OVER_) {
             l->thread_known_ = false; /* so that nobody else joins it */
             loop_scheduler_unlock_(l);
             plim_thread_join_(l->thread_);
             loop_scheduler_lock_(l);
             l->thread_state_ = LOOP_SCHEDULER_NO_THREAD_;
-        } else { /* it is being started, or joined */
+        } else { /* it is being started, or about to stop, or joined by another */
             loop_scheduler_unlock_(l);
             plim_nap_(plim_now_() + PLIM_NAP_NS_);
             loop_scheduler_lock_(l);

@@ -5195,6 +5195,36 @@ TEST destroy_is_refused_while_anything_is_left(void)
     PASS();
 }
 
+/* A closing loop does not stop: its thread stays for works, and these may wait for that very call. */
+TEST who_waits_for_a_thread_to_stop_is_told_of_a_close(int what)
+{
+    loop_scheduler l;
+    spy gate, s;
+    shelf sh = {.used = 0};
+    plim_executor later = {shelve, &sh};
+    loop_scheduler_work work = {.work = no_work};
+    ASSERT(make_and_start(&l, 0));
+    spies_init(&s, 1, &l, NULL);
+    ASSERT_INT(0, loop_scheduler_offload(&l, &later, &work));
+    ASSERT(occupy(&l, &gate));
+    loop_scheduler_stop(&l);
+    caller waits = {.l = &l, .call = what};
+    start_call(&waits);
+    ASSERT(stays_false(&waits.done));
+    caller closes = {
+        .l = &l, .call = CLOSE, .how = LOOP_SCHEDULER_DRAIN, .timeout_ns = PLIM_FOREVER};
+    start_call(&closes);
+    ASSERT(finished(&waits));
+    ASSERT_INT(what == START ? ESHUTDOWN : EBUSY, waits.error);
+    ASSERT_INT(ESHUTDOWN, loop_scheduler_post(&l, &s.task));
+    let_go(&gate);
+    ASSERT(take_down(&sh));
+    ASSERT(finished(&closes));
+    ASSERT_INT(0, closes.error);
+    ASSERT_INT(0, loop_scheduler_destroy(&l));
+    PASS();
+}
+
 TEST memory_may_go_as_soon_as_destroy_has_returned(int how)
 {
     for (int round = scaled(300); round > 0; round--) {
@@ -7861,6 +7891,8 @@ SUITE(close_suite)
     }
     RUN_TEST(a_loop_whose_tasks_run_and_post_can_be_closed_at_any_time);
     RUN_TEST(destroy_is_refused_while_anything_is_left);
+    RUN_TESTp(who_waits_for_a_thread_to_stop_is_told_of_a_close, START);
+    RUN_TESTp(who_waits_for_a_thread_to_stop_is_told_of_a_close, DESTROY);
     RUN_TESTp(memory_may_go_as_soon_as_destroy_has_returned, LOOP_SCHEDULER_DRAIN);
     RUN_TESTp(memory_may_go_as_soon_as_destroy_has_returned, LOOP_SCHEDULER_NOW);
 }
