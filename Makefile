@@ -118,6 +118,7 @@ test: programs ## everything that a C compiler and make can check, in a minute
 	   echo "example quick_loop_scheduler: $(BUILD)/examples/quick_loop_scheduler"; \
 	   echo "example loop_chat: $(BUILD)/examples/loop_chat"; \
 	   echo "example loop_in_epoll: $(BUILD)/examples/loop_in_epoll"; \
+	   echo "example overload: $(BUILD)/examples/overload fast $(BUILD)/overload_fast.svg"; \
 	   echo "README example: $(MAKE) -s check-readme"; \
 	 } | CC='$(CC)' CXX='$(CXX)' BUILD='$(BUILD)' tests/run.sh
 
@@ -134,7 +135,12 @@ unit: $(UNIT_TESTS:%=$(BUILD)/tests/%) ## only the unit tests
 	@for t in $(UNIT_TESTS); do echo "$$t: $(BUILD)/tests/$$t"; done | BUILD='$(BUILD)' tests/run.sh
 
 .PHONY: demo
-demo: $(addprefix $(BUILD)/examples/,tour_semaphore train_models pooled_workers loop_chat) ## a tour
+demo: $(BUILD)/examples/overload ## overload, without the toolkit and with it: 20 seconds, and a chart
+	@$(BUILD)/examples/overload $(BUILD)/overload.svg
+	@echo "More of each header: make tour"
+
+.PHONY: tour
+tour: $(addprefix $(BUILD)/examples/,tour_semaphore train_models pooled_workers loop_chat) ## what else each header can do
 	@$(BUILD)/examples/tour_semaphore
 	@echo
 	@echo "weighted_sem.h: a million jobs of mixed weight, in constant memory"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A tour of semaphore.h, live: limited workers, waiting, rejection, a limit that changes, an end.
- * What `make demo` shows. With an argument it runs faster, for the tests.
+ * The first part of `make tour`. With an argument it runs faster, for the tests.
  */
 #include <stdatomic.h>
 #include <stdio.h>
