@@ -179,7 +179,11 @@ check-version: ## is there one version everywhere?
 	 number=$$(echo "$$want" | awk -F . '{ print $$1 * 10000 + $$2 * 100 + $$3 }'); \
 	 [ "$$(grep -c -e "define PLIM_CORE_VERSION $$number /\* $$want," \
 	    -e "PLIM_CORE_VERSION != $$number" -e "(core $$want)" core/core.h)" = 3 ] || \
-	   { echo "core/core.h does not say $$want everywhere"; exit 1; }
+	   { echo "core/core.h does not say $$want everywhere"; exit 1; }; \
+	 grep -q "^project(plimsoll VERSION $$want " CMakeLists.txt || \
+	   { echo "CMakeLists.txt does not say $$want"; exit 1; }; \
+	 grep -q "^project('plimsoll', version: '$$want'," meson.build || \
+	   { echo "meson.build does not say $$want"; exit 1; }
 
 .PHONY: check-readme
 check-readme: ## does the README show the example that is tested, and the header's own compile?
@@ -337,7 +341,8 @@ PACKAGES = gcc g++ clang libclang-rt-14-dev clang-format valgrind strace gcovr m
            relacy-dev libnsync-dev libconcurrentqueue-dev libuv1-dev gcc-12-multilib \
            gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-arm-linux-gnueabihf \
            libc6-dev-armhf-cross gcc-s390x-linux-gnu libc6-dev-s390x-cross \
-           gcc-mingw-w64-x86-64 wine64 qemu-user libsqlite3-dev libglib2.0-dev libtbb-dev libasio-dev
+           gcc-mingw-w64-x86-64 wine64 qemu-user libsqlite3-dev libglib2.0-dev libtbb-dev libasio-dev \
+           cmake meson ninja-build pkgconf
 # peers of weighted_sem.h in other languages; `make deps FOREIGN=` does without them
 FOREIGN  = golang-go golang-golang-x-sync-dev default-jdk-headless cargo librust-tokio-dev
 .PHONY: deps
@@ -349,10 +354,35 @@ deps: ## install, on Debian, what the optional checks need
 	     DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -qq -y --no-install-recommends $$missing; }; \
 	 else echo "skipped: no apt-get here; install by hand: $(PACKAGES) $(FOREIGN)"; fi
 
+# Where the headers go, and beside them what pkg-config and CMake read; that names the include
+# directory relative to the prefix, if it can.
+INCLUDEDIR ?= $(PREFIX)/include
+INSTALL    ?= install
+FILLED_IN   = plimsoll.pc plimsoll-config.cmake plimsoll-config-version.cmake
+
 .PHONY: install
-install: ## copy the headers to $(DESTDIR)$(PREFIX)/include/plimsoll
-	@mkdir -p $(DESTDIR)$(PREFIX)/include/plimsoll
-	cp $(HEADERS) $(DESTDIR)$(PREFIX)/include/plimsoll/
+install: ## copy the headers to $(DESTDIR)$(INCLUDEDIR)/plimsoll, for pkg-config and CMake, too
+	@mkdir -p $(BUILD)/packaging
+	@version=$$(sed -n '1s/.* - v\([0-9.]*\) - .*/\1/p' semaphore.h); \
+	 include='$(INCLUDEDIR)'; include=$${include#'$(PREFIX)/'}; \
+	 case $$include in /*) full=$$include ;; *) full="\$${prefix}/$$include" ;; esac; \
+	 for f in $(FILLED_IN); do \
+	   sed -e "s|@VERSION@|$$version|; s|@PREFIX@|$(PREFIX)|" \
+	     -e "s|@PC_INCLUDEDIR@|$$full|; s|@INCLUDEDIR@|$$include|" \
+	     packaging/$$f.in >$(BUILD)/packaging/$$f || exit 1; \
+	 done
+	$(INSTALL) -d '$(DESTDIR)$(INCLUDEDIR)/plimsoll' '$(DESTDIR)$(PREFIX)/share/pkgconfig' \
+	  '$(DESTDIR)$(PREFIX)/share/cmake/plimsoll'
+	$(INSTALL) -m 644 $(HEADERS) '$(DESTDIR)$(INCLUDEDIR)/plimsoll'
+	$(INSTALL) -m 644 $(BUILD)/packaging/plimsoll.pc '$(DESTDIR)$(PREFIX)/share/pkgconfig'
+	$(INSTALL) -m 644 $(BUILD)/packaging/*.cmake '$(DESTDIR)$(PREFIX)/share/cmake/plimsoll'
+
+.PHONY: uninstall
+uninstall: ## remove them; give it the same variables
+	cd '$(DESTDIR)$(INCLUDEDIR)/plimsoll' && rm -f $(HEADERS)
+	cd '$(DESTDIR)$(PREFIX)/share/cmake/plimsoll' && rm -f $(filter %.cmake,$(FILLED_IN))
+	rm -f '$(DESTDIR)$(PREFIX)/share/pkgconfig/plimsoll.pc'
+	rmdir '$(DESTDIR)$(INCLUDEDIR)/plimsoll' '$(DESTDIR)$(PREFIX)/share/cmake/plimsoll'
 
 .PHONY: clean
 clean: ## remove $(BUILD)

@@ -1,0 +1,2 @@
+/* So that <plimsoll/bulkhead.h> is found in a checkout, too. */
+#include "../../../bulkhead.h"

@@ -1,0 +1,2 @@
+/* So that <plimsoll/semaphore.h> is found in a checkout, too. */
+#include "../../../semaphore.h"
