@@ -110,6 +110,7 @@ test: programs ## everything that a C compiler and make can check, in a minute
 	   echo "compile, quick: tests/compile/matrix.sh --quick"; \
 	   echo "check-shadow, quick: tests/compile/shadow.sh --quick"; \
 	   echo "check-names, quick: tests/compile/names.sh --quick"; \
+	   echo "consumers, quick: tests/consumers/run.sh --quick"; \
 	   echo "example limited_downloads: $(BUILD)/examples/limited_downloads"; \
 	   echo "example train_models: $(BUILD)/examples/train_models 20000"; \
 	   echo "example quick_bulkhead: $(BUILD)/examples/quick_bulkhead"; \
@@ -237,6 +238,10 @@ check-names: ## do our names keep out of others' way?
 .PHONY: compile-matrix
 compile-matrix: ## the headers with every compiler, language and target at hand
 	@CC='$(CC)' CXX='$(CXX)' BUILD='$(BUILD)' tests/compile/matrix.sh
+
+.PHONY: consumers
+consumers: ## a little project that uses what is installed, by pkg-config, CMake and Meson
+	@CC='$(CC)' CXX='$(CXX)' BUILD='$(BUILD)' tests/consumers/run.sh
 
 # ---- heavier checks
 
