@@ -1,4 +1,4 @@
-/* main.c - a program with two or three source files, and perhaps a library, that share their objects
+/* main.c - a program of several source files, and perhaps a library, that share their objects
  * SPDX-License-Identifier: MIT
  */
 #include <semaphore.h> /* POSIX's, wherever ours is */

@@ -76,7 +76,8 @@ by_hand()
         $CC main.o crew.o -o library -L. -ldock "-Wl,-rpath,$(pwd)" $3 &&
         run . files library || return
     if installed "$CXX"; then
-        $CXX -std=c++11 $strict $2 "$here/main.cc" crew.o -o cxx -L. -ldock "-Wl,-rpath,$(pwd)" $3 &&
+        $CXX -std=c++11 $strict $2 -c "$here/main.cc" -o cxx.o &&
+            $CXX cxx.o crew.o -o cxx -L. -ldock "-Wl,-rpath,$(pwd)" $3 &&
             run . cxx
     fi
 }
