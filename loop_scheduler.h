@@ -121,7 +121,7 @@
  *                were initialised in the same source file, or given as `kin` in the options, and
  *                running jobs of a bulkhead.h included there: a loop that waits for a job which
  *                calls the loop. Not seen are waits through anything else: a semaphore, a pool, the
- *                queue of an executor.
+ *                queue of an executor; nor circles of more than 63 loops and jobs.
  *   A stuck task holds up the loop, and there is no cure: stall tells another thread which it is.
  *   Ends         A task must return: it must neither throw nor end its thread. (If a task on the
  *                loop's own thread does end it, the loop is one that nobody runs; if it was a call
@@ -277,13 +277,15 @@ static inline int loop_scheduler_run_until(loop_scheduler *l, bool (*done)(void 
  * nothing did, or it was stopped; otherwise as run. */
 static inline int loop_scheduler_run_once(loop_scheduler *l, int64_t timeout_ns);
 
-/* One turn without waiting. Returns 0 something ran; EAGAIN nothing did; otherwise as run. */
+/* One turn without waiting. Returns 0 something ran; EAGAIN nothing did, or it was stopped;
+ * otherwise as run. */
 static inline int loop_scheduler_poll(loop_scheduler *l);
 
 /* Ends run, on whichever thread, after the current task, and run_until and run_once likewise; what
  * is queued stays for the next one. If nobody runs it, the next one ends at once. A loop that is
  * being closed does not stop before that is done. It is used up by the run that it finds, however
- * that ends. Never blocks; any thread or signal handler. */
+ * that ends; run_once and poll count as one, and run nothing then. Never blocks; any thread or
+ * signal handler. */
 static inline void loop_scheduler_stop(loop_scheduler *l);
 
 /* A descriptor to wait on, readable when poll has something to do, and now and then for nothing; -1
@@ -311,7 +313,7 @@ static inline int64_t loop_scheduler_next_timeout(loop_scheduler *l);
 static inline int loop_scheduler_post(loop_scheduler *l, loop_scheduler_task *task);
 
 /* The same, and waits for room at most timeout_ns: ETIMEDOUT instead of EAGAIN; EDEADLK when the
- * loop's own thread would wait. */
+ * loop's own thread would wait (with a timeout of 0 or less it would not: ETIMEDOUT). */
 static inline int loop_scheduler_post_for(loop_scheduler *l, loop_scheduler_task *task,
                                           int64_t timeout_ns);
 
@@ -422,8 +424,9 @@ static inline bool loop_scheduler_event_is_set(loop_scheduler_event *event);
  * over it becomes NOW. NOW: what is queued is told ECANCELED. Works are waited for in any case, and
  * coroutines that sleep, or still await an event when nothing else is left, are resumed with
  * ECANCELED. If no thread runs the loop, this one does. Several may close: each waits for the same
- * end. Blocks for timeout_ns, and then for as long as there is something to cancel: up to 0.1 s if
- * there is no progress, and up to a second in all.
+ * end; a NOW beside a DRAIN makes that one NOW, too, which then returns 0 nevertheless. Blocks for
+ * timeout_ns, and then for as long as there is something to cancel: up to 0.1 s if there is no
+ * progress, and up to a second in all.
  * Returns 0 all is over, in time; ETIMEDOUT it was not: what was left has been cancelled, or, if a
  * task or work does not return, will be (close again to wait for it); EINVAL; EDEADLK, having
  * changed nothing. */
