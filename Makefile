@@ -120,7 +120,7 @@ test: programs ## everything that a C compiler and make can check, in a minute
 	   echo "example loop_chat: $(BUILD)/examples/loop_chat"; \
 	   echo "example loop_in_epoll: $(BUILD)/examples/loop_in_epoll"; \
 	   echo "example overload: $(BUILD)/examples/overload fast $(BUILD)/overload_fast.svg"; \
-	   echo "README example: $(MAKE) -s check-readme"; \
+	   echo "documentation: $(MAKE) -s check-docs"; \
 	 } | CC='$(CC)' CXX='$(CXX)' BUILD='$(BUILD)' tests/run.sh
 
 .PHONY: programs
@@ -153,7 +153,7 @@ tour: $(addprefix $(BUILD)/examples/,tour_semaphore train_models pooled_workers 
 	@echo "loop_scheduler.h: a chat room on one thread, without a lock"
 	@$(BUILD)/examples/loop_chat
 
-# ---- the stamped blocks, versions, the README
+# ---- the stamped blocks, versions, the documentation
 
 .PHONY: stamp
 stamp: ## renew the blocks that the headers share, from core/
@@ -186,46 +186,9 @@ check-version: ## is there one version everywhere?
 	 grep -q "^project('plimsoll', version: '$$want'," meson.build || \
 	   { echo "meson.build does not say $$want"; exit 1; }
 
-.PHONY: check-readme
-check-readme: ## does the README show the example that is tested, and the header's own compile?
-	@mkdir -p $(BUILD)/readme
-	@awk '/^```c$$/ { on = 1; next } /^```$$/ { on = 0 } on' README.md >$(BUILD)/readme/shown.c
-	@sed '/^\/\*/,/\*\//d; s|"../semaphore.h"|"semaphore.h"|' examples/limited_downloads.c | \
-	   diff - $(BUILD)/readme/shown.c
-	@for h in $(HEADERS); do \
-	   awk '/^ \*     #include/ { on = 1 } /^ \* OVERVIEW/ { exit } on' $$h | \
-	     sed 's/^ \* \{0,1\}//' >$(BUILD)/readme/$$h.quick_start.c; \
-	 done
-	@{ echo 'static int download(const char *url) { return url[0] == 0; }'; \
-	   cat $(BUILD)/readme/semaphore.h.quick_start.c; \
-	   echo 'int main(void) { return fetch("x"); }'; \
-	 } >$(BUILD)/readme/semaphore.c
-	@{ echo '#include <stddef.h>'; echo '#include <stdint.h>'; \
-	   echo 'struct model { uint64_t gigabytes; };'; \
-	   echo 'static int train(void *m) { return ((struct model *)m)->gigabytes == 2; }'; \
-	   echo 'static void report(void *m, int code) { ((struct model *)m)->gigabytes += (uint64_t)code; }'; \
-	   cat $(BUILD)/readme/weighted_sem.h.quick_start.c; \
-	   echo 'int main(void) {'; \
-	   echo 'struct model m[] = {{1}, {2}, {180}}; return train_all(m, 3) != 0 || m[1].gigabytes != 3; }'; \
-	 } >$(BUILD)/readme/weighted_sem.c
-	@{ echo '#include <stddef.h>'; echo 'struct request { int refused, answer; };'; \
-	   echo 'typedef struct bulkhead_job bulkhead_job;'; echo 'static int query(bulkhead_job *job);'; \
-	   echo 'static void answer(struct request *r, int outcome, int result) { r->answer = 10 * outcome + result; }'; \
-	   cat $(BUILD)/readme/bulkhead.h.quick_start.c; \
-	   echo 'static int query(bulkhead_job *job) { return ((struct request *)job->arg)->refused + 7; }'; \
-	   echo 'int main(void) { struct request r[2] = {{0, 0}, {0, 0}}; bulkhead_job jobs[2];'; \
-	   echo 'return serve(r, jobs, 2) != 0 || r[0].answer != 27 || r[1].answer != 27; }'; \
-	 } >$(BUILD)/readme/bulkhead.c
-	@{ echo '#include <stddef.h>'; \
-	   cat $(BUILD)/readme/loop_scheduler.h.quick_start.c | sed '1a struct message { int refused; \
-	     loop_scheduler_task task; }; static int transcript; static void append(int *to, struct message *m) \
-	     { *to += 1 + m->refused; }'; \
-	   echo 'int main(void) { struct message m[2] = {{0}}; return chat(m, 2) != 0 || transcript != 2; }'; \
-	 } >$(BUILD)/readme/loop_scheduler.c
-	@for h in $(HEADERS:.h=); do \
-	   $(CC) $(STD) $(WARNINGS) -Wno-missing-prototypes -iquote . $(BUILD)/readme/$$h.c \
-	     -o $(BUILD)/readme/$$h -pthread && $(BUILD)/readme/$$h || exit 1; \
-	 done
+.PHONY: check-docs
+check-docs: ## does all code in README, docs/ and the manuals' quick starts work, do links lead somewhere?
+	@CC='$(CC)' BUILD='$(BUILD)' WARNINGS='$(WARNINGS)' tests/docs.sh
 
 .PHONY: check-shadow
 check-shadow: ## does <semaphore.h> still mean POSIX's to those who want it?
