@@ -121,9 +121,11 @@
  *                of these); with a single permit and a wait without a limit, also one that has
  *                entered and not left. (If it ends instead, and somebody else leaves for it later,
  *                a new thread may be mistaken for it meanwhile.) Not seen are others that have
- *                entered, since any thread may leave for them. A wait or invoke that comes back
- *                through jobs of other bulkheads that run, or through the event loops of
- *                loop_scheduler.h, gets EDEADLK too, if all this is in one source file.
+ *                entered, since any thread may leave for them. A wait or invoke that comes back to
+ *                its own thread, from running job to running job of other bulkheads or through
+ *                the event loops of loop_scheduler.h, gets EDEADLK too, if all this is in one
+ *                source file and no more than 63 long. A job that still waits for its permit ends
+ *                that search: who holds the permits is not followed from there.
  *   Threads      A job may end its thread (thrd_exit, pthread_exit; on POSIX systems, and in C++ if
  *                exceptions are enabled): it counts as FAILED with ECANCELED. A function given to
  *                invoke that runs on the caller's thread must return, and so must done and all
@@ -953,10 +955,11 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
  * one of two things. It takes a permit, and settle issues a new token and a real wake-up call in
  * that same step if a permit and a sleeper remain. Or it finds nothing free; then I1 asks for
  * nothing, it uses up the token and sleeps, and the next release, seeing too few tokens, wakes
- * again. A waiter that leaves (timeout, close, promotion) may have been the one woken, and cannot
- * tell; so it gives up a token as well and settles, which wakes another if one is needed. Between
- * its last look at the word and its sleep nothing can slip in, because the half that it compares
- * contains TOKENS (and CLOSED), and whoever needs it awake raises TOKENS (or CLOSED) first.
+ * again. A waiter that leaves (timeout, close) may have been the one woken, and cannot tell; so it
+ * gives up a token as well and settles, which wakes another if one is needed. (One that is promoted
+ * gives up a token, too; nothing is free then, and I1 asks for none.) Between its last look at the
+ * word and its sleep nothing can slip in, because the half that it compares contains TOKENS (and
+ * CLOSED), and whoever needs it awake raises TOKENS (or CLOSED) first.
  * The starving lane needs no tokens: its sleepers compare AVAILABLE itself, nobody else takes what
  * is owed to them, and settle wakes one for each unit by which min(AVAILABLE, STARVING) grows.
  */

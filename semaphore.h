@@ -104,10 +104,10 @@
  *   Must be the same in all files that share a csem; nothing checks it:
  *     PLIM_PROCESS_SHARED    Linux: waits work between processes
  *     PLIM_PARK_CND          wait on C11 mutexes and conditions instead of the system's wait on an
- *                            address. A csem is larger then, no call is safe in signal handlers,
- *                            waits are points of thread cancellation, and setting the wall clock
- *                            back delays the end of a timed wait. Systems other than Linux,
- *                            Windows and macOS get this in any case.
+ *                            address. A csem is larger then, no call is lock-free or safe in
+ *                            signal handlers, waits are points of thread cancellation, and setting
+ *                            the wall clock back delays the end of a timed wait. Systems other
+ *                            than Linux, Windows and macOS get this in any case.
  */
 
 /* A C99 or C++98 file that means the system's <semaphore.h> sees only the end of this one. */
@@ -739,10 +739,11 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
  * one of two things. It takes a permit, and settle issues a new token and a real wake-up call in
  * that same step if a permit and a sleeper remain. Or it finds nothing free; then I1 asks for
  * nothing, it uses up the token and sleeps, and the next release, seeing too few tokens, wakes
- * again. A waiter that leaves (timeout, close, promotion) may have been the one woken, and cannot
- * tell; so it gives up a token as well and settles, which wakes another if one is needed. Between
- * its last look at the word and its sleep nothing can slip in, because the half that it compares
- * contains TOKENS (and CLOSED), and whoever needs it awake raises TOKENS (or CLOSED) first.
+ * again. A waiter that leaves (timeout, close) may have been the one woken, and cannot tell; so it
+ * gives up a token as well and settles, which wakes another if one is needed. (One that is promoted
+ * gives up a token, too; nothing is free then, and I1 asks for none.) Between its last look at the
+ * word and its sleep nothing can slip in, because the half that it compares contains TOKENS (and
+ * CLOSED), and whoever needs it awake raises TOKENS (or CLOSED) first.
  * The starving lane needs no tokens: its sleepers compare AVAILABLE itself, nobody else takes what
  * is owed to them, and settle wakes one for each unit by which min(AVAILABLE, STARVING) grows.
  */
