@@ -33,7 +33,7 @@ enum bench_kind { BENCH_LIMIT, BENCH_OURS, BENCH_PEER };
 
 /* The scenarios that a contestant takes part in. */
 enum { BENCH_UNCONTENDED = 1, BENCH_CONTENDED = 2, BENCH_HOG = 4, BENCH_PINGPONG = 8 };
-enum { BENCH_ALL = 15 };
+enum { BENCH_ALL = 15, BENCH_WAITERS = 16 };
 
 /* Threads run from the first phase on, and only the second is measured: so neither their start nor
  * their end is. Waits are kept apart by the phase in which they end, and those that end in the last
@@ -44,6 +44,7 @@ typedef struct bench_run {
     BENCH_ALIGNED int phase; /* written twice in a run; else every thread has it in its cache */
     void *first, *second;    /* the objects; the second is for the ping-pong only */
     uint64_t work;           /* rounds of bench_work() while a permit is held */
+    int batch;               /* posts to a loop that is busy, before it is let go on */
     BENCH_ALIGNED uint64_t hog_turns;
     int pong_is_over;
 } bench_run;
@@ -72,6 +73,8 @@ typedef struct bench_contestant {
     void (*victim)(bench_thread *self);
     void (*ping)(bench_thread *self);
     void (*pong)(bench_thread *self);
+    void (*take)(void *object);
+    void (*give)(void *object);
 } bench_contestant;
 
 /* A peer in a process of its own; children.h does the rest. */

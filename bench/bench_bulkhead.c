@@ -15,7 +15,7 @@
  *   roundtrip     a producer hands over one job and waits for it
  *   allocations   calls of malloc during the throughput, once it is warm
  *   producers     how throughput and round trip change with the number of producers; we alone
- *   depth         what submit and cancel cost with so many jobs in the queue; we alone
+ *   depth         what submit and cancel cost with so many jobs in the queue; we and a bare list
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -341,6 +341,16 @@ static const contestant by_depth[] = {
     SIZE("100 jobs wait", DEPTH, 100),     SIZE("1000 jobs wait", DEPTH, 1000),
     SIZE("10000 jobs wait", DEPTH, 10000), SIZE("100000 jobs wait", DEPTH, DEPTH_MAX),
 };
+/* and what a list under a lock of two atomic steps costs, of the same number of jobs as large */
+#define LIMIT(text, size) \
+    { \
+        .label = "limit: list of " text, .kind = BENCH_LIMIT, .scenarios = DEPTH, \
+        .parameter = size \
+    }
+static const contestant limit_by_depth[] = {
+    LIMIT("1", 1),       LIMIT("10", 10),       LIMIT("100", 100),
+    LIMIT("1000", 1000), LIMIT("10000", 10000), LIMIT("100000", DEPTH_MAX),
+};
 
 static const contestant *const contestants[] = {
     &limit_cas,
@@ -383,6 +393,12 @@ static const contestant *const contestants[] = {
     &by_producers[3],
     &by_producers[4],
     &by_producers[5],
+    &limit_by_depth[0],
+    &limit_by_depth[1],
+    &limit_by_depth[2],
+    &limit_by_depth[3],
+    &limit_by_depth[4],
+    &limit_by_depth[5],
     &by_depth[0],
     &by_depth[1],
     &by_depth[2],
@@ -556,6 +572,12 @@ typedef struct deep {
     bulkhead_job *jobs;
 } deep;
 
+static uint64_t any_of(uint64_t *random, uint64_t count)
+{
+    *random = *random * 6364136223846793005 + 1442695040888963407;
+    return (*random >> 32) * count >> 32;
+}
+
 /* One comes and goes, behind all the others. */
 static void come_and_go(void *object, uint64_t count)
 {
@@ -571,15 +593,81 @@ static void go_and_come(void *object, uint64_t count)
 {
     deep *d = object;
     for (uint64_t i = 0; i < count; i++) {
-        d->random = d->random * 6364136223846793005 + 1442695040888963407;
-        bulkhead_job *job = &d->jobs[(d->random >> 32) * d->depth >> 32];
+        bulkhead_job *job = &d->jobs[any_of(&d->random, d->depth)];
         must(bulkhead_cancel(&d->b.is, job));
         must(bulkhead_submit(&d->b.is, job));
     }
 }
 
+typedef struct limit_job {
+    struct limit_job *next, *before;
+    char rest[sizeof(bulkhead_job) - 2 * sizeof(void *)];
+} limit_job;
+
+typedef struct limit_deep {
+    uint64_t lock, depth, random;
+    limit_job all, newest, *jobs;
+} limit_deep;
+
+static void limit_come(limit_deep *d, limit_job *job)
+{
+    bench_cas_take(&d->lock, 1);
+    job->next = &d->all;
+    job->before = d->all.before;
+    d->all.before->next = job;
+    d->all.before = job;
+    bench_cas_give(&d->lock, 1);
+}
+
+static void limit_go(limit_deep *d, limit_job *job)
+{
+    bench_cas_take(&d->lock, 1);
+    job->before->next = job->next;
+    job->next->before = job->before;
+    bench_cas_give(&d->lock, 1);
+}
+
+static void limit_come_and_go(void *object, uint64_t count)
+{
+    limit_deep *d = object;
+    for (uint64_t i = 0; i < count; i++) {
+        limit_come(d, &d->newest);
+        limit_go(d, &d->newest);
+    }
+}
+
+static void limit_go_and_come(void *object, uint64_t count)
+{
+    limit_deep *d = object;
+    for (uint64_t i = 0; i < count; i++) {
+        limit_job *job = &d->jobs[any_of(&d->random, d->depth)];
+        limit_go(d, job);
+        limit_come(d, job);
+    }
+}
+
+static void measure_limit_depth(const contestant *who, double out[])
+{
+    limit_deep *d = bench_memory(sizeof *d);
+    d->lock = d->random = 1;
+    d->all.next = d->all.before = &d->all;
+    d->depth = (uint64_t)who->parameter;
+    d->jobs = bench_memory(d->depth * sizeof d->jobs[0]);
+    for (uint64_t i = 0; i < d->depth; i++) {
+        limit_come(d, &d->jobs[i]);
+    }
+    out[0] = pair_ns(limit_come_and_go, d);
+    out[1] = pair_ns(limit_go_and_come, d);
+    free(d->jobs);
+    free(d);
+}
+
 static void measure_depth(const contestant *who, const table *t, double out[])
 {
+    if (who->kind == BENCH_LIMIT) {
+        measure_limit_depth(who, out);
+        return;
+    }
     deep *d = bench_memory(sizeof *d);
     (void)t;
     create_blocked(&d->b, 0);

@@ -16,6 +16,7 @@
  *                 one must be woken first, and on one, where less hides what the loop costs. Go's
  *                 threads cannot be told where to run
  *   call          a thread calls a function on the loop and waits for it
+ *   depth         the same as awake, by how many tasks wait
  *   timers        the loop's own thread starts so many timers, with deadlines in the next minute,
  *                 cancels them in random order, starts them again, and calls all of them when they
  *                 are due at once; CPU time of the thread. Where cancelling is told by a call (ours
@@ -38,7 +39,7 @@
 #define BENCH_ID limit_cas
 #define BENCH_LABEL "limit: CAS push"
 #define BENCH_KIND BENCH_LIMIT
-#define BENCH_SCENARIOS AWAKE
+#define BENCH_SCENARIOS (AWAKE | DEPTH)
 #define BENCH_TYPE limit_stack
 #define BENCH_CREATE(s, producers) limit_stack_create(s)
 #define BENCH_DESTROY(s) (void)(s)
@@ -78,6 +79,68 @@
 #define BENCH_CALL(s, task) limit_word_call(s, task)
 #define BENCH_RUN(s) limit_word_run(s)
 #define BENCH_END(s) limit_word_post(s, NULL)
+#include "loop_loops.h"
+
+/* The least that timers can cost which start now and may be cancelled: a look at the clock, and a
+ * list in no order. As large as ours, because what many of them cost is memory. */
+typedef struct limit_timer {
+    struct limit_timer *next, *before;
+    void (*fn)(struct limit_timer *timer, uint64_t *fired);
+    int64_t due;
+    char rest[sizeof(loop_scheduler_timer) - 4 * sizeof(int64_t)];
+} limit_timer;
+
+typedef struct limit_timers {
+    limit_timer all;
+    uint64_t fired;
+} limit_timers;
+
+static void limit_fired(limit_timer *timer, uint64_t *fired)
+{
+    (void)timer;
+    ++*fired;
+}
+
+static void limit_timers_insert(limit_timers *t, limit_timer *timer, int64_t delay_ns)
+{
+    timer->due = bench_clock(CLOCK_MONOTONIC) + delay_ns;
+    timer->next = &t->all;
+    timer->before = t->all.before;
+    t->all.before->next = timer;
+    t->all.before = timer;
+}
+
+static void limit_timers_cancel(limit_timer *timer)
+{
+    timer->before->next = timer->next;
+    timer->next->before = timer->before;
+}
+
+static void limit_timers_fire(limit_timers *t, uint64_t count)
+{
+    for (t->fired = 0; t->all.next != &t->all;) {
+        limit_timer *first = t->all.next;
+        limit_timers_cancel(first);
+        first->fn(first, &t->fired);
+    }
+    must(t->fired != count);
+}
+
+#define BENCH_ID limit_of_timers
+#define BENCH_LABEL "limit: clock, bare list"
+#define BENCH_KIND BENCH_LIMIT
+#define BENCH_SCENARIOS TIMERS
+#define BENCH_TYPE limit_timers
+#define BENCH_CREATE(s, producers) (s)->all.next = (s)->all.before = &(s)->all
+#define BENCH_DESTROY(s) (void)(s)
+#define BENCH_TIMER limit_timer
+#define BENCH_PREPARE(s, timer) (timer)->fn = limit_fired
+#define BENCH_ON_LOOP(s, fn, arg) fn(arg)
+#define BENCH_INSERT(s, timer, delay_ns) limit_timers_insert(s, timer, delay_ns)
+#define BENCH_CANCEL(s, timer) limit_timers_cancel(timer)
+#define BENCH_TELL(s, count) (void)(count)
+#define BENCH_INSERT_DUE(s, timer, delay_ns) BENCH_INSERT(s, timer, delay_ns)
+#define BENCH_FIRE(s, count) limit_timers_fire(s, count)
 #include "loop_loops.h"
 
 /* ---- We ------------------------------------------------------------------------------------- */
@@ -153,7 +216,7 @@ static void destroy_ours(loop_scheduler *l)
 #define BENCH_ID ours_bounded
 #define BENCH_LABEL "loop_scheduler, max_queue"
 #define BENCH_KIND BENCH_OURS
-#define BENCH_SCENARIOS (AWAKE | FLOOD)
+#define BENCH_SCENARIOS (AWAKE | FLOOD | DEPTH)
 #define BENCH_TYPE loop_scheduler
 #define BENCH_CREATE(s, producers) create_ours(s, 2 * PRODUCERS_MAX * RING) /* never reached */
 #define BENCH_DESTROY(s) destroy_ours(s)
@@ -466,6 +529,7 @@ static const contestant *const contestants[] = {
     &limit_cas,
     &limit_mpsc,
     &limit_wake,
+    &limit_of_timers,
     &ours,
     &ours_bounded,
     &ours_own,
@@ -600,11 +664,12 @@ static double sample_at(double part)
 static void measure_awake(const contestant *who, const table *t, double out[])
 {
     if (who->child != NULL) {
-        ask_loop(who, "awake", t->threads, BATCH, anywhere, out);
+        ask_loop(who, "awake", t->threads, t->capacity, anywhere, out);
         return;
     }
+    run.batch = t->capacity;
     run_loop(who, who->awake, t->threads, anywhere, options.ms);
-    out[0] = sample_at(0.5) / BATCH;
+    out[0] = sample_at(0.5) / t->capacity;
 }
 
 /* One producer and the loop have a CPU each. A wake-up might else put both on the same one, and
@@ -652,6 +717,11 @@ static uint64_t next_random(uint64_t *state)
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
     x = (x ^ x >> 27) * 0x94d049bb133111eb;
     return x ^ x >> 31;
+}
+
+static int timers_max(void)
+{
+    return is_short() ? TIMERS_MAX / 10 : TIMERS_MAX;
 }
 
 /* The same for everybody, and in each repetition. */
@@ -707,6 +777,10 @@ static int remote_cancelled(void *arg)
 /* What the calls cost their thread, and the time until the loop has done its part of it. */
 static void measure_remote(const contestant *who, const table *t, double out[])
 {
+    if (who->parameter > timers_max()) {
+        out[0] = out[1] = out[2] = out[3] = (double)NAN;
+        return;
+    }
     timer_plan plan = plan_timers(who->parameter);
     remote *r = bench_memory(sizeof *r);
     loop_scheduler_timer *timers = bench_memory(plan.count * sizeof timers[0]);
@@ -817,9 +891,29 @@ static void run_awake(void)
                     {"x CAS push", 0, TO_LIMIT},
                     {"x ours", 0, TO_REFERENCE}},
     };
-    const table *t = run_table(&awake, AWAKE, "P=1", 1, 1, options.reps, measure_awake);
+    const table *t = run_table(&awake, AWAKE, "P=1", 1, BATCH, options.reps, measure_awake);
     add_bar(look(t, row_of(t, "loop_scheduler"), 0, TO_LIMIT), false, 1.3,
             "post while awake: time x CAS push");
+}
+
+/* Not of the children: a channel has places, and its sender would wait. */
+static void run_depth(void)
+{
+    static const scenario depth = {
+        .name = "depth",
+        .title = "posts to a loop that is busy, by those that wait in the end",
+        .limit = &limit_cas,
+        .metrics = {"post_ns"},
+        .columns = {{"ns/post", 0, MEDIAN},
+                    {"spread %", 0, SPREAD},
+                    {"x CAS push", 0, TO_LIMIT},
+                    {"x ours", 0, TO_REFERENCE}},
+    };
+    for (int count = 32; count <= BATCH_MAX; count *= is_short() ? 16 : 4) {
+        char config[32];
+        snprintf(config, sizeof config, "%d tasks", count);
+        run_table(&depth, DEPTH, config, 1, count, is_short() ? 2 : options.reps, measure_awake);
+    }
 }
 
 static void run_throughput(void)
@@ -900,20 +994,23 @@ static void run_timers(void)
     static const scenario timers = {
         .name = "timers",
         .title = "timers, CPU time of the loop's thread (Java: wall time)",
+        .limit = &limit_of_timers,
         .metrics = {"insert_ns", "cancel_ns", "fire_ns"},
         .columns = {{"ns/insert", 0, MEDIAN},
                     {"spread %", 0, SPREAD},
+                    {"x limit", 0, TO_LIMIT},
                     {"x ours", 0, TO_REFERENCE},
                     {"ns/cancel", 1, MEDIAN},
                     {"spread %", 1, SPREAD},
+                    {"x limit", 1, TO_LIMIT},
                     {"x ours", 1, TO_REFERENCE},
                     {"ns/fire", 2, MEDIAN},
                     {"spread %", 2, SPREAD},
+                    {"x limit", 2, TO_LIMIT},
                     {"x ours", 2, TO_REFERENCE}},
     };
     static const char *const operations[] = {"insert", "cancel", "fire"};
-    bool quick = options.ms < 100;
-    for (int count = 1000; count <= (quick ? TIMERS_MAX / 10 : TIMERS_MAX); count *= 10) {
+    for (int count = 1000; count <= timers_max(); count *= 10) {
         char config[32], what[48];
         snprintf(config, sizeof config, "%d of them", count);
         const table *t = run_table(&timers, TIMERS, config, 1, count, options.reps, measure_timers);
@@ -922,7 +1019,7 @@ static void run_timers(void)
             add_peer_bars(t, metric, what);
         }
     }
-    if (quick) {
+    if (is_short()) {
         printf("\n%d timers are left out, being not quick\n", TIMERS_MAX);
     }
 }
@@ -984,6 +1081,7 @@ static const program bench_loop_scheduler = {
                   {"throughput", run_throughput},
                   {"wakeup", run_wakeup},
                   {"call", run_call},
+                  {"depth", run_depth},
                   {"timers", run_timers},
                   {"remote", run_remote},
                   {"allocations", run_allocations}},

@@ -12,6 +12,7 @@
  *   contended     T threads, P permits, about 50 ns of work with the permit held, nothing between
  *   hog           one thread holds the only permit for 2 ms and wants it back at once, one waits
  *   pingpong      two threads wake each other through two semaphores
+ *   waiters       N threads sleep for the only permit, on one CPU; each hands it on and goes away
  *   syscalls      system calls and allocations of a million uncontended pairs of ours
  */
 #ifndef _GNU_SOURCE
@@ -19,6 +20,7 @@
 #endif
 #include "../semaphore.h"
 #include "bench.h"
+#include "chain.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -110,10 +112,23 @@ static inline void limit_futex_wake(uint32_t *go)
 #include "loops.h"
 #endif
 
+#ifdef __linux__
+#define BENCH_ID bench_limit_chain
+#define BENCH_LABEL "limit: futex chain"
+#define BENCH_KIND BENCH_LIMIT
+#define BENCH_SCENARIOS BENCH_WAITERS
+#define BENCH_TYPE limit_chain
+#define BENCH_CREATE(s, permits) ((void)(permits), limit_chain_create(s))
+#define BENCH_DESTROY(s) (void)(s)
+#define BENCH_ACQUIRE(s) limit_chain_take(s)
+#define BENCH_RELEASE(s) limit_chain_give(s)
+#include "loops.h"
+#endif
+
 #define BENCH_ID bench_csem
 #define BENCH_LABEL "csem"
 #define BENCH_KIND BENCH_OURS
-#define BENCH_SCENARIOS BENCH_ALL
+#define BENCH_SCENARIOS (BENCH_ALL | BENCH_WAITERS)
 #define BENCH_TYPE csem
 #define BENCH_CREATE(s, permits) (void)csem_init(s, permits)
 #define BENCH_DESTROY(s) (void)(s)
@@ -127,7 +142,7 @@ static inline void limit_futex_wake(uint32_t *go)
 #define BENCH_ID bench_sem_t
 #define BENCH_LABEL "sem_t"
 #define BENCH_KIND BENCH_PEER
-#define BENCH_SCENARIOS BENCH_ALL
+#define BENCH_SCENARIOS (BENCH_ALL | BENCH_WAITERS)
 #define BENCH_TYPE sem_t
 #define BENCH_CREATE(s, permits) sem_init(s, 0, permits)
 #define BENCH_DESTROY(s) sem_destroy(s)
@@ -178,7 +193,7 @@ static inline void pthread_sem_release(pthread_sem *s)
 #define BENCH_ID bench_pthread
 #define BENCH_LABEL "pthread mutex+cond"
 #define BENCH_KIND BENCH_PEER
-#define BENCH_SCENARIOS BENCH_ALL
+#define BENCH_SCENARIOS (BENCH_ALL | BENCH_WAITERS)
 #define BENCH_TYPE pthread_sem
 #define BENCH_CREATE(s, permits) pthread_sem_create(s, permits)
 #define BENCH_DESTROY(s) pthread_sem_destroy(s)
@@ -307,6 +322,7 @@ static const contestant *const contestants[] = {
     &bench_limit_spin,
 #ifdef __linux__
     &bench_limit_futex,
+    &bench_limit_chain,
 #endif
     &bench_csem,
     &bench_csem_nospin,
@@ -334,7 +350,7 @@ enum { CONTESTANTS = sizeof contestants / sizeof contestants[0] };
 
 static const char *const skipped[] = {
 #ifndef __linux__
-    "limit: futex ping-pong (not Linux)",
+    "limit: futex ping-pong and futex chain (not Linux)",
 #endif
 #ifndef HAVE_SEM_T
     "sem_t (no unnamed POSIX semaphores)",
@@ -358,6 +374,7 @@ static const char *const skipped[] = {
 };
 
 #include "report.h"
+#include "crowd.h"
 
 /* ---- Repetitions of each scenario ----------------------------------------------------------- */
 
@@ -394,13 +411,13 @@ static void measure_hog(const contestant *who, const table *t, double out[])
 
 static void measure_pingpong(const contestant *who, const table *t, double out[])
 {
-    bool pinned = strcmp(t->config, "two CPUs") == 0;
+    bool on_two = strcmp(t->config, "two CPUs") == 0;
     run.first = who->create((uint32_t)t->capacity);
     run.second = who->create((uint32_t)t->capacity);
     threads[0].body = who->ping;
     threads[1].body = who->pong;
-    threads[0].cpu = pinned ? nth_cpu(0) : -1;
-    threads[1].cpu = pinned ? nth_cpu(1) : -1;
+    threads[0].cpu = on_two ? nth_cpu(0) : -1;
+    threads[1].cpu = on_two ? nth_cpu(1) : -1;
     window w = run_threads(2, options.ms);
     out[0] = w.wall_ns / (2 * w.ops);
     out[1] = w.cpu_ns / (2 * w.ops);
@@ -447,7 +464,10 @@ static void run_contended(void)
                     {"of all", 2, WORST},
                     {"max/min", 3, MEDIAN}},
     };
-    for (int count = 2; count <= THREADS_MAX; count *= 2) {
+    static const int counts[] = {1, 2, 4, 8, 16, 32, THREADS_MAX}, few[] = {1, 2, 8, THREADS_MAX};
+    int sizes = is_short() ? sizeof few / sizeof few[0] : sizeof counts / sizeof counts[0];
+    for (int i = 0; i < sizes; i++) {
+        int count = is_short() ? few[i] : counts[i];
         for (int half = 0; half <= (count > 2); half++) {
             int permits = half ? count / 2 : 1;
             char config[32];
@@ -456,6 +476,9 @@ static void run_contended(void)
                                        options.reps, measure_contended);
             const row *us = row_of(t, "csem"), *sem_t_row = row_of(t, "sem_t");
             const row *best = best_peer(t, "");
+            if (count == 1) {
+                continue; /* nobody contends */
+            }
             add_bar(1 / look(t, us, 0, TO_REFERENCE), true, count == 2 ? 1.0 : 1.5,
                     "%s: throughput x sem_t", config);
             if (best != NULL) {
@@ -533,6 +556,19 @@ static void run_pingpong(void)
                     "ping-pong, %s: time x the best other peer, %s", config, best->who->label);
         }
     }
+}
+
+static void measure_waiters(const contestant *who, const table *t, double out[])
+{
+    out[0] = hand_over(who, t->threads, bursts_of(t->threads));
+}
+
+static void run_waiters(void)
+{
+#ifdef __linux__
+    waiters.limit = &bench_limit_chain;
+#endif
+    run_by_waiters(BENCH_WAITERS, measure_waiters);
 }
 
 /* Allocations are counted by standing in front of the C library's allocator. */
@@ -645,6 +681,7 @@ static const program bench_semaphore = {
                   {"contended", run_contended},
                   {"hog", run_hog},
                   {"pingpong", run_pingpong},
+                  {"waiters", run_waiters},
                   {"syscalls", run_syscalls}},
 };
 

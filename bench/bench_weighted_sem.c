@@ -13,6 +13,7 @@
  *   start         one thread starts empty jobs of weight 1 on warm workers
  *   contended     4 threads, random weights from 1 to 8, about 50 ns of work with the weight held
  *   handover      N threads sleep for the only weight; each hands it on to the next and goes away
+ *   waiters       the same by N, from 1 to 10000
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -388,6 +389,7 @@ static const char *skipped[16] = {
 
 #include "report.h"
 #include "children.h"
+#include "crowd.h"
 
 /* ---- Repetitions of each scenario ----------------------------------------------------------- */
 
@@ -433,123 +435,25 @@ static void measure_start(const contestant *who, const table *t, double out[])
 
 /* ---- Hand-over ------------------------------------------------------------------------------ */
 
-enum { FEW = 16, MANY = 10000, STACK = 65536 };
-static int many = MANY; /* or as many threads as the system grants */
-static bool pinned;     /* to one CPU, all of them */
+static int many; /* or as many threads as the system grants */
 
-static struct {
-    const contestant *who;
-    void *object;
-    int count, arrived;
-    int64_t end;
-    BENCH_ALIGNED int through;
-    pthread_rwlock_t gate; /* closed until the last is through: the end of a thread is no part of
-                              it, and costs more than a hand-over */
-} crowd = {.gate = PTHREAD_RWLOCK_INITIALIZER};
-
-static void *crowd_thread(void *arg)
+static double hand_over_any(const contestant *who, int count, int bursts)
 {
-    (void)arg;
-    __atomic_add_fetch(&crowd.arrived, 1, __ATOMIC_RELAXED);
-    if (crowd.who != NULL) {
-        crowd.who->take(crowd.object);
-        crowd.who->give(crowd.object);
-        if (__atomic_add_fetch(&crowd.through, 1, __ATOMIC_RELAXED) == crowd.count) {
-            __atomic_store_n(&crowd.end, bench_clock(CLOCK_MONOTONIC), __ATOMIC_RELEASE);
-        }
+    double out[2];
+    if (who->child == NULL) {
+        return hand_over(who, count, bursts);
     }
-    pthread_rwlock_rdlock(&crowd.gate);
-    pthread_rwlock_unlock(&crowd.gate);
-    return NULL;
-}
-
-static pthread_t crowd_ids[MANY];
-
-/* Creates up to count threads and returns how many there are. */
-static int gather(const contestant *who, void *object, int count)
-{
-    pthread_attr_t small;
-    pthread_attr_init(&small);
-    pthread_attr_setstacksize(&small, STACK);
-#ifdef __linux__
-    if (pinned) {
-        cpu_set_t one;
-        CPU_ZERO(&one);
-        CPU_SET((size_t)sched_getcpu(), &one);
-        pthread_attr_setaffinity_np(&small, sizeof one, &one);
-    }
-#endif
-    crowd.who = who;
-    crowd.object = object;
-    crowd.count = count;
-    crowd.arrived = crowd.through = 0;
-    crowd.end = 0;
-    pthread_rwlock_wrlock(&crowd.gate);
-    int got = 0;
-    while (got < count && pthread_create(&crowd_ids[got], &small, crowd_thread, NULL) == 0) {
-        got++;
-    }
-    pthread_attr_destroy(&small);
-    return got;
-}
-
-static void disperse(int count)
-{
-    pthread_rwlock_unlock(&crowd.gate);
-    for (int i = 0; i < count; i++) {
-        pthread_join(crowd_ids[i], NULL);
-    }
-}
-
-/* All have come, and the process does nothing any more: so they sleep, however it is done. */
-static void wait_until_all_sleep(int count)
-{
-    int64_t nap = count > FEW ? 5000000 : 500000;
-    int64_t before, spent;
-    do {
-        before = bench_clock(CLOCK_PROCESS_CPUTIME_ID);
-        bench_sleep(nap);
-        spent = bench_clock(CLOCK_PROCESS_CPUTIME_ID) - before;
-    } while (__atomic_load_n(&crowd.arrived, __ATOMIC_RELAXED) < count || spent > nap / 5);
-}
-
-/* From the first release until the last is through, for each of them. */
-static double hand_over(const contestant *who, int count, int bursts)
-{
-    double all = 0;
-    if (who->child != NULL) {
-        double out[2];
-        ask(who, out, "handover %d %d", count, bursts);
-        return out[0];
-    }
-    for (int i = 0; i < bursts; i++) {
-        void *object = who->create(1);
-        alarm(120);
-        who->take(object);
-        if (gather(who, object, count) != count) {
-            fail_for_want_of_a_thread();
-        }
-        wait_until_all_sleep(count);
-        int64_t begin = bench_clock(CLOCK_MONOTONIC), end;
-        who->give(object);
-        while ((end = __atomic_load_n(&crowd.end, __ATOMIC_ACQUIRE)) == 0) {
-            bench_sleep(500000);
-        }
-        disperse(count);
-        alarm(0);
-        all += (double)(end - begin);
-        who->destroy(object);
-    }
-    return all / bursts / count;
+    ask(who, out, "handover %d %d", count, bursts);
+    return out[0];
 }
 
 static void measure_handover(const contestant *who, const table *t, double out[])
 {
     (void)t;
-    out[0] = hand_over(who, FEW, options.ms < 100 ? 10 : 40);
+    out[0] = hand_over_any(who, FEW, bursts_of(FEW));
     out[1] = out[2] = (double)NAN;
-    if ((who->scenarios & (options.ms < 100 ? FEW_ONLY | FEW_IF_SHORT : FEW_ONLY)) == 0) {
-        out[1] = hand_over(who, many, 1);
+    if ((who->scenarios & (is_short() ? FEW_ONLY | FEW_IF_SHORT : FEW_ONLY)) == 0) {
+        out[1] = hand_over_any(who, many, 1);
         out[2] = out[1] / out[0];
     }
 }
@@ -683,15 +587,9 @@ static void run_handover(void)
         .note = "threads in C and Java, goroutines in Go, tasks in tokio; not with many: those that"
                 " wake or ask all who wait, and Java in a short run",
     };
-    int got = gather(NULL, NULL, MANY);
-    disperse(got);
-    if (got < MANY) {
-        many = got * 9 / 10;
-        printf("\nthe system grants %d threads, not %d: hand-over is measured with %d\n", got, MANY,
-               many);
-        if (many < FEW) {
-            return;
-        }
+    many = crowd_size(is_short() ? MANY / 10 : MANY);
+    if (many < FEW) {
+        return;
     }
     /* What a wake-up costs depends most of all on whether it must reach another CPU, one that
      * sleeps even. On one CPU less of that hides what the semaphore costs. */
@@ -705,7 +603,7 @@ static void run_handover(void)
         pinned = i == 1;
         snprintf(config, sizeof config, "many = %d, %s", many, placements[i]);
         const table *t = run_table(&handover, i == 0 ? HANDOVER : HANDOVER_PINNED, config, many, 1,
-                                   options.ms < 100 ? 1 : options.reps, measure_handover);
+                                   is_short() ? 1 : options.reps, measure_handover);
         const row *us = row_of(t, "weighted_sem");
         add_bar(look(t, us, 2, MEDIAN), false, 1.5,
                 "hand-over, %s: time while %d wait x that while 16 wait", placements[i], many);
@@ -716,6 +614,19 @@ static void run_handover(void)
                     "hand-over, %s: that growth x the growth of the futex chain", placements[i]);
         }
     }
+}
+
+static void measure_waiters(const contestant *who, const table *t, double out[])
+{
+    out[0] = hand_over(who, t->threads, bursts_of(t->threads));
+}
+
+static void run_waiters(void)
+{
+#ifdef __linux__
+    waiters.limit = &limit_futex_chain;
+#endif
+    run_by_waiters(HANDOVER_PINNED, measure_waiters);
 }
 
 /* ---- main ----------------------------------------------------------------------------------- */
@@ -733,7 +644,8 @@ static const program bench_weighted_sem = {
     .scenarios = {{"uncontended", run_uncontended},
                   {"start", run_start},
                   {"contended", run_contended},
-                  {"handover", run_handover}},
+                  {"handover", run_handover},
+                  {"waiters", run_waiters}},
 };
 
 int main(int argc, char **argv)

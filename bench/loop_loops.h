@@ -47,17 +47,18 @@ extern "C" {
 
 /* The scenarios. */
 enum { AWAKE = 1, FLOOD = 2, WAKE = 4, WAKE_PINNED = 8, CALL = 16, MALLOCS = 32 };
-enum { TIMERS = 64, REMOTE = 128 };
-enum { ALL_OF_A_LOOP = AWAKE | FLOOD | WAKE | WAKE_PINNED | CALL | MALLOCS };
+enum { TIMERS = 64, REMOTE = 128, DEPTH = 256 };
+enum { ALL_OF_A_LOOP = AWAKE | FLOOD | WAKE | WAKE_PINNED | CALL | MALLOCS | DEPTH };
 
 /* A flooding producer has a ring of tasks, and uses a quarter of them again when the last one of
  * these has run: that one alone is looked at, because all loops here run the tasks of one producer
  * in order. So none has more than this in its queue, and nobody stops the producers but this. */
 enum { PRODUCERS_MAX = 8, RING = 1024, QUARTER = RING / 4 };
-enum { BATCH = 256 };           /* posts to a loop that is busy, before it is let go on */
-enum { ASLEEP_AFTER_US = 100 }; /* a loop that had nothing to do for so long is asleep */
-enum { TASK_WORK = 8 };         /* rounds of bench_work() in a task */
-enum { LOOKS = 100 };           /* before anybody sleeps who may choose: as many as we make */
+enum { BATCH = 256 }; /* posts to a loop that is busy, before it is let go on; or up to */
+enum { BATCH_MAX = PRODUCERS_MAX * RING }; /* where the table shows how cost grows with it */
+enum { ASLEEP_AFTER_US = 100 };            /* a loop that had nothing to do for so long is asleep */
+enum { TASK_WORK = 8 };                    /* rounds of bench_work() in a task */
+enum { LOOKS = 100 }; /* before anybody sleeps who may choose: as many as we make */
 enum { SAMPLES_MAX = 1 << 16 };
 
 /* Deadlines are spread over a minute. */
@@ -341,26 +342,27 @@ static void BENCH_F(awake)(bench_thread *self)
 {
     BENCH_F(object) *o = (BENCH_F(object) *)self->run->first;
     BENCH_TYPE *s = &o->is;
+    const int batch = self->run->batch;
     uint64_t sent = 0;
     BENCH_PREPARE(&o->gate, GATE_BODY, &o->ran);
-    for (int i = 0; i < BATCH; i++) {
+    for (int i = 0; i < batch; i++) {
         BENCH_PREPARE(&o->tasks[i], COUNT_BODY, &o->ran);
     }
     do {
         o->gate.state = PENDING;
         BENCH_POST(s, &o->gate, 0);
         until(&o->gate.state, ENTERED);
-        for (int i = 0; i < BATCH; i++) {
+        for (int i = 0; i < batch; i++) {
             o->tasks[i].state = PENDING;
         }
         uint64_t before = bench_ticks();
-        for (int i = 0; i < BATCH; i++) {
+        for (int i = 0; i < batch; i++) {
             BENCH_POST(s, &o->tasks[i], 0);
         }
         take_sample(self, bench_ticks() - before);
         become(&o->gate.state, OPEN);
-        until(&o->tasks[BATCH - 1].state, DONE);
-        sent += BATCH;
+        until(&o->tasks[batch - 1].state, DONE);
+        sent += (uint64_t)batch;
     } while (bench_phase(self->run) != BENCH_STOP);
     BENCH_F(leave)(o, sent);
 }

@@ -129,12 +129,25 @@ static void BENCH_F(pong)(bench_thread *self)
     }
 }
 
+/* 5. Many threads wait for the only permit, and each hands it on to the next. */
+static void BENCH_F(take)(void *object)
+{
+    BENCH_TYPE *s = (BENCH_TYPE *)object;
+    BENCH_ACQUIRE(s);
+}
+
+static void BENCH_F(give)(void *object)
+{
+    BENCH_TYPE *s = (BENCH_TYPE *)object;
+    BENCH_RELEASE(s);
+}
+
 /* Declared first, or a C++ constant would be private to its file. */
 extern const bench_contestant BENCH_ID;
 const bench_contestant BENCH_ID = {
-    BENCH_LABEL,      BENCH_KIND,     BENCH_SCENARIOS,  BENCH_F(create),
-    BENCH_F(destroy), BENCH_F(pairs), BENCH_F(contend), BENCH_F(hog),
-    BENCH_F(victim),  BENCH_F(ping),  BENCH_F(pong),
+    BENCH_LABEL,    BENCH_KIND,       BENCH_SCENARIOS, BENCH_F(create), BENCH_F(destroy),
+    BENCH_F(pairs), BENCH_F(contend), BENCH_F(hog),    BENCH_F(victim), BENCH_F(ping),
+    BENCH_F(pong),  BENCH_F(take),    BENCH_F(give),
 };
 
 #undef BENCH_PASTE2

@@ -62,9 +62,15 @@ static struct {
     const char *scenario, *json;
 } options;
 
+/* A run that is to be short has smaller sizes, too. */
+static inline bool is_short(void)
+{
+    return options.ms < 100;
+}
+
 /* ---- The tables ----------------------------------------------------------------------------- */
 
-enum { REPS_MAX = 99, TABLES_MAX = 16, METRICS_MAX = 4, COLUMNS_MAX = 12 };
+enum { REPS_MAX = 99, TABLES_MAX = 32, METRICS_MAX = 4, COLUMNS_MAX = 12 };
 
 typedef enum reading { MEDIAN, WORST, SPREAD, TO_LIMIT, TO_REFERENCE } reading;
 
@@ -396,7 +402,7 @@ static inline window run_alike(void (*body)(bench_thread *self), int count, int 
 /* How long a batch of pairs must last to be counted. */
 static inline int least_batch_ms(void)
 {
-    return options.ms < 100 ? 2 : 10;
+    return is_short() ? 2 : 10;
 }
 
 /* CPU time of one pair, when this thread alone does them. */
@@ -514,6 +520,24 @@ static inline void leave_out_the_dead(table *t)
     t->rows = kept;
 }
 
+static int scenario_at, scenario_count; /* which of how many, from 1 */
+
+/* Where we are, for somebody who does not see the tables: on one line of a terminal, else a line for
+ * each table. */
+static inline void show_progress(const table *t, int rep)
+{
+    if (isatty(1) || (rep > 0 && !isatty(2))) {
+        return;
+    }
+    fprintf(stderr, "%s  %s: %d of %d, %s%s%s", isatty(2) ? "\r\033[K" : "", this_program->name,
+            scenario_at, scenario_count, t->of->name, t->config[0] != '\0' ? ", " : "", t->config);
+    if (isatty(2)) {
+        fprintf(stderr, ", round %d of %d", rep + 1, t->reps);
+    } else {
+        fprintf(stderr, "\n");
+    }
+}
+
 static inline const table *run_table(const scenario *of, int scenario_bit, const char *config,
                                      int count, int capacity, int reps, measure_function *measure)
 {
@@ -532,6 +556,7 @@ static inline const table *run_table(const scenario *of, int scenario_bit, const
 
     load before = machine_load();
     for (int rep = 0; rep < t->reps; rep++) {
+        show_progress(t, rep);
         for (int i = 0; i < t->rows; i++) {
             row *r = &t->row[(i + rep) % t->rows];
             snprintf(hang_message, sizeof hang_message,
@@ -729,11 +754,20 @@ static inline void json_row(FILE *out, const table *t, const row *r)
     fprintf(out, "}");
 }
 
+static load at_begin; /* of the run */
+
 static inline bool write_json(FILE *out)
 {
     struct utsname system;
+    char date[32];
+    time_t now = time(NULL);
     uname(&system);
-    fprintf(out, "{\n\"cpu\": ");
+    strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", gmtime(&now));
+    fprintf(out, "{\n\"program\": \"%s\",\n\"date\": \"%s\",\n", this_program->name, date);
+    fprintf(out, "\"seconds\": %.0f,\n\"others\": %.3f,\n\"stolen\": %.3f,\n",
+            (machine_load().wall_ns - at_begin.wall_ns) / 1e9, others_since(at_begin),
+            stolen_since(at_begin));
+    fprintf(out, "\"cpu\": ");
     json_string(out, cpu_model());
     fprintf(out, ",\n\"cpus\": %ld,\n\"kernel\": ", sysconf(_SC_NPROCESSORS_ONLN));
     json_string(out, system.release);
@@ -841,6 +875,7 @@ static inline FILE *begin_report(const program *p, int argc, char **argv)
     options.reps = options.reps != 0 ? options.reps : quick ? 3 : p->reps;
     options.ms = options.ms != 0 ? options.ms : quick ? 10 : p->ms;
 
+    at_begin = machine_load();
     FILE *json = fopen(options.json, "w");
     if (json == NULL) {
         fail_with_json();
@@ -851,9 +886,13 @@ static inline FILE *begin_report(const program *p, int argc, char **argv)
 
 static inline void run_scenarios(void)
 {
-    for (int i = 0; i < SCENARIOS_MAX && this_program->scenarios[i].name != NULL; i++) {
+    while (scenario_count < SCENARIOS_MAX && this_program->scenarios[scenario_count].name != NULL) {
+        scenario_count++;
+    }
+    for (int i = 0; i < scenario_count; i++) {
         const char *name = this_program->scenarios[i].name;
         if (options.scenario == NULL || strcmp(options.scenario, name) == 0) {
+            scenario_at = i + 1;
             this_program->scenarios[i].run();
         }
     }
@@ -861,6 +900,9 @@ static inline void run_scenarios(void)
 
 static inline void end_report(FILE *json)
 {
+    if (!isatty(1) && isatty(2)) {
+        fprintf(stderr, "\r\033[K");
+    }
     print_bars();
     if (!write_json(json)) {
         fail_with_json();

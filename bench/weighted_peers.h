@@ -7,6 +7,7 @@
 #define PLIM_BENCH_WEIGHTED_PEERS_H
 
 #include "bench.h"
+#include "chain.h"
 
 #include <sched.h>
 #include <stdbool.h>
@@ -69,48 +70,6 @@ static inline void limit_ring_start(limit_ring *r)
     bench_cas_take(&r->word, 1); /* so there is room: as many places as weight, or more */
     __atomic_store_n(&r->fn[r->tail++ % LIMIT_RING], unknown_job(), __ATOMIC_RELEASE);
 }
-
-/* The least that handing on to a sleeping thread can cost: each sleeps on a word of its own, in the
- * order in which they came, and wakes the next. */
-#ifdef __linux__
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-enum { LIMIT_CHAIN = 16384 };
-
-typedef struct limit_chain {
-    BENCH_ALIGNED uint32_t tickets, served;
-    struct {
-        uint32_t go;
-        char rest[60]; /* of its cache line */
-    } place[LIMIT_CHAIN];
-} limit_chain;
-
-static inline void limit_chain_create(limit_chain *c)
-{
-    c->tickets = c->served = 0;
-    for (int i = 0; i < LIMIT_CHAIN; i++) {
-        c->place[i].go = i == 0;
-    }
-}
-
-static inline void limit_chain_take(limit_chain *c)
-{
-    uint32_t ticket = __atomic_fetch_add(&c->tickets, 1, __ATOMIC_RELAXED);
-    uint32_t *go = &c->place[ticket % LIMIT_CHAIN].go;
-    while (__atomic_load_n(go, __ATOMIC_ACQUIRE) == 0) {
-        syscall(SYS_futex, go, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
-    }
-}
-
-static inline void limit_chain_give(limit_chain *c)
-{
-    uint32_t *go = &c->place[++c->served % LIMIT_CHAIN].go; /* only the holder comes here */
-    __atomic_store_n(go, 1, __ATOMIC_RELEASE);
-    syscall(SYS_futex, go, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-}
-#endif
 
 /* ---- A weight under a mutex, as one writes it by hand: whoever looks first takes it ---------- */
 
