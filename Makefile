@@ -273,21 +273,24 @@ relacy: ## the C11 memory model, by Relacy; every weakened memory order must be 
 coverage: ## lines and branches of the headers that the tests reach (needs gcovr)
 	@CC='$(CC)' BUILD='$(BUILD)' tests/coverage.sh || test $$? -eq 77
 
+BENCHES = semaphore weighted_sem bulkhead loop_scheduler
+RESULTS = $(BENCHES:%=$(BUILD)/bench_%.json)
 .PHONY: bench
-bench: ## our headers beside the limit and their peers: tables, JSON and plots in $(BUILD)
+bench: ## our headers beside the limit and their peers (QUICK=1: rough, in a minute)
 	@CC='$(CC)' CXX='$(CXX)' BUILD='$(BUILD)' bench/build.sh
-	@$(BUILD)/bench/bench_semaphore $(BENCH_FLAGS) --json $(BUILD)/bench_semaphore.json
-	@$(BUILD)/bench/bench_weighted_sem $(BENCH_FLAGS) --json $(BUILD)/bench_weighted_sem.json
-	@$(BUILD)/bench/bench_bulkhead $(BENCH_FLAGS) --json $(BUILD)/bench_bulkhead.json
-	@$(BUILD)/bench/bench_loop_scheduler $(BENCH_FLAGS) --json $(BUILD)/bench_loop_scheduler.json
-	@plot() { \
-	   if grep -q '"scenario": "contended"' $(BUILD)/$$1.json; then \
-	     awk -v title="$$2" -f bench/plot.awk $(BUILD)/$$1.json >$(BUILD)/$$1.svg && \
-	       echo "drawn in $(BUILD)/$$1.svg"; \
-	   fi; \
-	 }; \
-	 plot bench_semaphore '' && plot bench_weighted_sem \
-	   'Weighted semaphores under contention, relative to %s (weights 1 to 8, 50 ns of work)'
+	@n=0; for b in $(BENCHES); do \
+	   n=$$((n + 1)); \
+	   echo "$$n of $(words $(BENCHES)), $$b.h: all tables in $(BUILD)/bench_$$b.txt"; \
+	   $(BUILD)/bench/bench_$$b $(if $(QUICK),--quick) $(BENCH_FLAGS) \
+	     --json $(BUILD)/bench_$$b.json >$(BUILD)/bench_$$b.txt || exit 1; \
+	 done
+	@$(MAKE) -s bench-report
+
+.PHONY: bench-report
+bench-report: ## the end of it, again from the JSON of the last run
+	@awk -f bench/results.awk -f bench/html.awk $(RESULTS) >$(BUILD)/bench.html
+	@awk -f bench/results.awk -f bench/summary.awk $(RESULTS)
+	@echo; echo "pictures in $(BUILD)/bench.html, all tables and figures in $(BUILD)/bench_*.txt and .json"
 
 # ---- housekeeping
 

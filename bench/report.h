@@ -734,6 +734,9 @@ static inline void json_row(FILE *out, const table *t, const row *r)
     fprintf(out, "{\"scenario\": \"%s\", \"config\": \"%s\", \"threads\": %d, \"%s\": %d, ",
             t->of->name, t->config, t->threads, this_program->capacity_key, t->capacity);
     fprintf(out, "\"contestant\": \"%s\", \"kind\": \"%s\"", r->who->label, kinds[r->who->kind]);
+    if (t->of->limit != NULL) {
+        fprintf(out, ", \"limit\": \"%s\"", t->of->limit->label);
+    }
     if (this_program->process_of != NULL) {
         fprintf(out, ", \"process\": \"%s\"",
                 this_program->process_of(r->who) == OWN_PROCESS ? "own" : "child");
