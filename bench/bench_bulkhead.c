@@ -14,7 +14,7 @@
  *                 memory of each is used again when its future says that it is done
  *   roundtrip     a producer hands over one job and waits for it
  *   allocations   calls of malloc during the throughput, once it is warm
- *   producers     how throughput and round trip change with the number of producers; we alone
+ *   producers     how throughput and round trip change with the number of producers
  *   depth         what submit and cancel cost with so many jobs in the queue; we and a bare list
  */
 #ifndef _GNU_SOURCE
@@ -325,7 +325,7 @@ static const contestant java = {
 };
 #endif
 
-/* We against ourselves: a row is a size. */
+/* How cost grows: a row is a size. */
 #define SIZE(text, scenario, size) \
     { \
         .label = text, .kind = BENCH_OURS, .scenarios = scenario, .parameter = size \
@@ -341,16 +341,27 @@ static const contestant by_depth[] = {
     SIZE("100 jobs wait", DEPTH, 100),     SIZE("1000 jobs wait", DEPTH, 1000),
     SIZE("10000 jobs wait", DEPTH, 10000), SIZE("100000 jobs wait", DEPTH, DEPTH_MAX),
 };
-/* and what a list under a lock of two atomic steps costs, of the same number of jobs as large */
-#define LIMIT(text, size) \
+/* Beside us the limit, and a peer. */
+#define AMONG(text, whose, scenario, size) \
     { \
-        .label = "limit: list of " text, .kind = BENCH_LIMIT, .scenarios = DEPTH, \
-        .parameter = size \
+        .label = text, .kind = whose, .scenarios = scenario, .parameter = size \
     }
+#define LIMIT(text, size) AMONG("limit: spinning MPMC queue, " text, BENCH_LIMIT, PRODUCERS, size)
+static const contestant limit_by_producers[] = {
+    LIMIT("1", 1), LIMIT("2", 2), LIMIT("4", 4), LIMIT("8", 8), LIMIT("16", 16), LIMIT("64", 64),
+};
+#undef LIMIT
+#define PEER(text, size) AMONG("mutex+cond pool, " text, BENCH_PEER, PRODUCERS, size)
+static const contestant peer_by_producers[] = {
+    PEER("1", 1), PEER("2", 2), PEER("4", 4), PEER("8", 8), PEER("16", 16), PEER("64", 64),
+};
+#undef PEER
+#define LIMIT(text, size) AMONG("limit: bare list, " text, BENCH_LIMIT, DEPTH, size)
 static const contestant limit_by_depth[] = {
     LIMIT("1", 1),       LIMIT("10", 10),       LIMIT("100", 100),
     LIMIT("1000", 1000), LIMIT("10000", 10000), LIMIT("100000", DEPTH_MAX),
 };
+#undef LIMIT
 
 static const contestant *const contestants[] = {
     &limit_cas,
@@ -387,6 +398,18 @@ static const contestant *const contestants[] = {
 #ifdef HAVE_JAVA_POOL
     &java,
 #endif
+    &limit_by_producers[0],
+    &limit_by_producers[1],
+    &limit_by_producers[2],
+    &limit_by_producers[3],
+    &limit_by_producers[4],
+    &limit_by_producers[5],
+    &peer_by_producers[0],
+    &peer_by_producers[1],
+    &peer_by_producers[2],
+    &peer_by_producers[3],
+    &peer_by_producers[4],
+    &peer_by_producers[5],
     &by_producers[0],
     &by_producers[1],
     &by_producers[2],
@@ -560,8 +583,11 @@ static void measure_mallocs(const contestant *who, const table *t, double out[])
 
 static void measure_producers(const contestant *who, const table *t, double out[])
 {
-    measure_body(&ours, ours.flood, who->parameter, t->capacity, out);
-    measure_body(&ours, ours.trips, who->parameter, t->capacity, out + 2);
+    static const contestant *const whose[] = {
+        [BENCH_LIMIT] = &limit_vyukov, [BENCH_OURS] = &ours, [BENCH_PEER] = &peer_mutex_pool};
+    const contestant *it = whose[who->kind];
+    measure_body(it, it->flood, who->parameter, t->capacity, out);
+    measure_body(it, it->trips, who->parameter, t->capacity, out + 2);
 }
 
 /* ---- Depth ---------------------------------------------------------------------------------- */
@@ -599,6 +625,8 @@ static void go_and_come(void *object, uint64_t count)
     }
 }
 
+/* The least that a queue can cost from which any job may go: a list, and a lock of two atomic steps.
+ * Its jobs are as large as ours. */
 typedef struct limit_job {
     struct limit_job *next, *before;
     char rest[sizeof(bulkhead_job) - 2 * sizeof(void *)];
@@ -805,7 +833,7 @@ static void run_producers(void)
 {
     static const scenario producers = {
         .name = "producers",
-        .title = "bulkhead, by the number of producers",
+        .title = "empty jobs and round trips, by the number of producers",
         .limit = &by_producers[0],
         .metrics = {"job_ns", "job_cpu_ns", "trip_ns", "trip_cpu_ns"},
         .columns = {{"ns/job", 0, MEDIAN},
@@ -825,7 +853,7 @@ static void run_depth(void)
 {
     static const scenario depth = {
         .name = "depth",
-        .title = "bulkhead, submit and cancel of a job, by those that wait, CPU time of the thread",
+        .title = "submit and cancel of a job, by those that wait, CPU time of the thread",
         .limit = &by_depth[2],
         .metrics = {"newest_ns", "random_ns"},
         .columns = {{"ns, newest", 0, MEDIAN},

@@ -304,12 +304,12 @@ function print_growth(g,    i, k, who, least, most, x0, xd, y0, yd, y, x, step, 
         }
     }
     for (i = 1; i <= xs[g]; i++) {
-        x = 66 + 414 * (log10(x_at[g, i]) - x0) / xd
+        x = 66 + 396 * (log10(x_at[g, i]) - x0) / xd
         printf "<text class=\"soft\" x=\"%.1f\" y=\"238\" text-anchor=\"middle\">%s</text>\n", x, \
             with_commas(x_at[g, i])
     }
     for (k = lines[g]; k >= 1; k--) { # the limit and we lie above the peers
-        print_line(g, k, 66, 13, 414, 205, x0, xd, y0, yd)
+        print_line(g, k, 66, 13, 396, 205, x0, xd, y0, yd)
     }
     print "</svg>\n<ul class=\"key\">"
     for (k = 1; k <= lines[g]; k++) {

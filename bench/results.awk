@@ -173,7 +173,9 @@ function take_point(g, who, kind, ns, to_limit,    x) {
     } else { # a row is a size, and relative to another size
         match(who, /[0-9]+/)
         x = substr(who, RSTART, RLENGTH)
-        who = kind == "limit" ? "limit: bare list" : growth_module[g]
+        if (kind == "ours" || !sub(/, [0-9]+$/, "", who)) {
+            who = growth_module[g]
+        }
     }
     if (ns == "") {
         return

@@ -69,7 +69,7 @@ function print_growth(g,    i, k, who, limit) {
     printf "\n"
     for (k = 1; k <= lines[g]; k++) {
         who = line_name[g, k]
-        print_row(who == limit ? who ", ns" : who)
+        print_row(who)
         for (i = 1; i <= xs[g]; i++) {
             printf " %9s", figure(limit == "" || who == limit ? point[g, who, x_at[g, i]] \
                 : growth_ratio(g, who, x_at[g, i]))
