@@ -625,8 +625,8 @@ static void go_and_come(void *object, uint64_t count)
     }
 }
 
-/* The least that a queue can cost from which any job may go: a list, and a lock of two atomic steps.
- * Its jobs are as large as ours. */
+/* The least that a queue can cost from which any job may go: a list, and a lock of two atomic
+ * steps. Its jobs are as large as ours. */
 typedef struct limit_job {
     struct limit_job *next, *before;
     char rest[sizeof(bulkhead_job) - 2 * sizeof(void *)];

@@ -110,7 +110,7 @@ function print_machine(    i, m, busy, first, absent) {
         print "<p class=\"missed\">Others kept this machine busy: read what contends with care.</p>"
     }
     if (about[first, "ms"] < 100) {
-        print "<p class=\"missed\">A short run, made to see that all works: its figures are rough.</p>"
+        print "<p class=\"missed\">A short run, made to see that all works: it is rough.</p>"
     }
     print "<div class=\"grid four\">"
     for (i = 1; i <= modules; i++) {
@@ -152,7 +152,8 @@ function print_panel(m, c,    r, i, k, who, count, sorted, least, most, x, width
     for (k = 0; k <= count; k++) {
         y = 20 * k
         if (k == 0) {
-            printf "<text x=\"%.1f\" y=\"13\" text-anchor=\"middle\" class=\"soft\">limit</text>\n", one
+            printf "<text x=\"%.1f\" y=\"13\" text-anchor=\"middle\" class=\"soft\">limit" \
+                "</text>\n", one
             continue
         }
         who = sorted[k]
@@ -161,9 +162,9 @@ function print_panel(m, c,    r, i, k, who, count, sorted, least, most, x, width
         printf "<text x=\"166\" y=\"%d\" text-anchor=\"end\" class=\"%s\">%s</text>", y + 13, \
             row_kind[m, who], escape(who)
         printf "<rect class=\"%s\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"13\" rx=\"2\"/>", \
-            row_kind[m, who], x < one ? x : one, y + 3, (x < one ? one - x : x - one) + 1
-        printf "<text x=\"%.1f\" y=\"%d\" class=\"%s\">%s</text>\n", (x > one ? x : one) + 5, y + 13, \
-            row_kind[m, who], figure(cell[m, c, who])
+            row_kind[m, who], (x < one ? x : one), y + 3, (x < one ? one - x : x - one) + 1
+        printf "<text x=\"%.1f\" y=\"%d\" class=\"%s\">%s</text>\n", (x > one ? x : one) + 5, \
+            y + 13, row_kind[m, who], figure(cell[m, c, who])
     }
     printf "<line class=\"axis\" x1=\"%.1f\" x2=\"%.1f\" y1=\"18\" y2=\"%d\"/>\n</svg></div>\n", \
         one, one, tall
@@ -190,7 +191,8 @@ function print_module(m,    c, r, b, who, absent) {
     for (c = 1; c <= columns[m]; c++) {
         print_panel(m, c)
     }
-    print "</div>\n<details open><summary>The same as a table</summary><div class=\"scroll\"><table>"
+    print "</div>\n<details open><summary>The same as a table</summary>"
+    print "<div class=\"scroll\"><table>"
     printf "<tr><th></th>"
     for (c = 1; c <= columns[m]; c++) {
         printf "<th>%s</th>", escape(head[m, c])
@@ -219,7 +221,7 @@ function print_module(m,    c, r, b, who, absent) {
         printf "<p class=\"small soft\">Not here: %s.</p>\n", escape(absent)
     }
     printf "<details%s><summary>Bars of the issue of %s.h: %d of %d met</summary>" \
-        "<div class=\"scroll\"><table>\n", met[m] < bars[m] ? "" : " open", m, met[m], bars[m]
+        "<div class=\"scroll\"><table>\n", (met[m] < bars[m] ? "" : " open"), m, met[m], bars[m]
     print "<tr><th></th><th>reached</th><th>aim</th><th class=\"text\"></th></tr>"
     for (b = 1; b <= bars[m]; b++) {
         if (!bar_met[m, b]) {
@@ -264,7 +266,7 @@ function print_line(g, k, left, top, across, down, x0, xd, y0, yd,    i, who, x,
         line_kind[g, who], line_colour[g, k], path, dots
 }
 
-function print_growth(g,    i, k, who, least, most, x0, xd, y0, yd, y, x, step, limit) {
+function print_growth(g,    i, k, who, least, most, x0, xd, y0, yd, y, x, step) {
     our_lines = 0
     least = 1e300
     most = 0
@@ -315,9 +317,8 @@ function print_growth(g,    i, k, who, least, most, x0, xd, y0, yd, y, x, step, 
     for (k = 1; k <= lines[g]; k++) {
         printf "<li style=\"--c: var(%s)\">%s</li>", line_colour[g, k], escape(line_name[g, k])
     }
-    limit = g in line_limit ? line_limit[g] : ""
     printf "</ul>\n<details><summary>%s</summary><div class=\"scroll\"><table>\n<tr><th></th>", \
-        limit != "" ? "Times the limit" : "In time"
+        (g in line_limit ? "Times the limit" : "In time")
     for (i = 1; i <= xs[g]; i++) {
         printf "<th>%s</th>", with_commas(x_at[g, i])
     }
@@ -326,13 +327,21 @@ function print_growth(g,    i, k, who, least, most, x0, xd, y0, yd, y, x, step, 
         who = line_name[g, k]
         printf "<tr class=\"%s\"><td>%s</td>", line_kind[g, who], escape(who)
         for (i = 1; i <= xs[g]; i++) {
-            printf "<td>%s</td>", !((g, who, x_at[g, i]) in point) ? "-" \
-                : limit == "" || who == limit ? time_text(point[g, who, x_at[g, i]]) \
-                : figure(growth_ratio(g, who, x_at[g, i]))
+            printf "<td>%s</td>", growth_text(g, who, x_at[g, i])
         }
         print "</tr>"
     }
     print "</table></div></details></div>"
+}
+
+function growth_text(g, who, x) {
+    if (!((g, who, x) in point)) {
+        return "-"
+    }
+    if (!(g in line_limit) || who == line_limit[g]) {
+        return time_text(point[g, who, x])
+    }
+    return figure(growth_ratio(g, who, x))
 }
 
 function tick_text(ns) {
@@ -348,14 +357,14 @@ END {
         }
     }
     print "<h2 id=\"growth\">How cost grows</h2>"
-    print "<p class=\"soft\">Both axes are logarithmic. A line that is level costs the same for one" \
-        " as for many; the limit is dashed.</p>\n<div class=\"grid wide\">"
+    print "<p class=\"soft\">Both axes are logarithmic. What is level costs the same for one as" \
+        " for many; the limit is dashed.</p>\n<div class=\"grid wide\">"
     for (g = 1; g <= growths; g++) {
         if (lines[g] > 0) {
             print_growth(g)
         }
     }
-    print "</div>\n<p class=\"soft small\">Made by <code>make bench</code>; the method is described" \
-        " in <code>docs/measuring.md</code> and <code>bench/report.h</code>.</p>"
+    print "</div>\n<p class=\"soft small\">Made by <code>make bench</code>; the method is" \
+        " described in <code>docs/measuring.md</code> and <code>bench/report.h</code>.</p>"
     print "</html>"
 }

@@ -522,8 +522,8 @@ static inline void leave_out_the_dead(table *t)
 
 static int scenario_at, scenario_count; /* which of how many, from 1 */
 
-/* Where we are, for somebody who does not see the tables: on one line of a terminal, else a line for
- * each table. */
+/* Where we are, for somebody who does not see the tables: on one line of a terminal, else a line
+ * for each table. */
 static inline void show_progress(const table *t, int rep)
 {
     if (isatty(1) || (rep > 0 && !isatty(2))) {

@@ -7,7 +7,7 @@
 # Any POSIX awk will do, because the JSON has one result to a line. Which results make a column of a
 # module's table, and which make a picture of how cost grows, is said here, and nowhere else.
 
-# A column: its heading, the scenario and configuration (a regular expression), and what is measured.
+# A column: its heading, scenario and configuration (a regular expression), and what is measured.
 function column(module, heading, which, metric) {
     columns[module]++
     head[module, columns[module]] = heading
@@ -68,7 +68,8 @@ BEGIN {
     legend["bulkhead"] = "P producers, W workers, empty jobs; one job submitted and waited for"
     legend["loop_scheduler"] = "a post; P producers; wake-up on one CPU; a call; 100,000 timers"
 
-    growth("semaphore", "csem, one permit", "threads", "threads", "^contended:T=[0-9]* P=1$", "op_ns")
+    growth("semaphore", "csem, one permit", "threads", "threads", "^contended:T=[0-9]* P=1$", \
+        "op_ns")
     growth("semaphore", "csem, half as many permits as threads", "threads", "threads", \
         "^contended:T=(2 P=1|4 P=2|8 P=4|16 P=8|32 P=16|64 P=32)$", "op_ns")
     growth("semaphore", "csem, hand-over on one CPU", "threads that wait", "threads", "^waiters:", \
@@ -225,7 +226,8 @@ function figure(x) {
         return "-"
     }
     x += 0
-    return sprintf(x > 0 && x < 0.0995 ? "%.3f" : x < 9.995 ? "%.2f" : x < 99.95 ? "%.1f" : "%.0f", x)
+    return sprintf(x > 0 && x < 0.0995 ? "%.3f" : x < 9.995 ? "%.2f" : x < 99.95 ? "%.1f" \
+        : "%.0f", x)
 }
 
 function with_commas(n,    text) {

@@ -16,7 +16,7 @@ function print_module(m,    c, r, b, who) {
     printf "\n"
     print_row("limit")
     for (c = 1; c <= columns[m]; c++) {
-        printf " %9s", (m, c) in limit_ns ? "1.00" : "-"
+        printf " %9s", ((m, c) in limit_ns ? "1.00" : "-")
     }
     printf "\n"
     print_row("  that is, in ns")
@@ -41,7 +41,7 @@ function print_module(m,    c, r, b, who) {
     }
     printf "  others used %.0f %% of the CPUs meanwhile\n", 100 * about[m, "others"]
     printf "  bars of the issue of %s.h: %d of %d met%s\n", m, met[m], bars[m], \
-        met[m] < bars[m] ? "; missed:" : ""
+        (met[m] < bars[m] ? "; missed:" : "")
     for (b = 1; b <= bars[m]; b++) {
         if (!bar_met[m, b]) {
             printf "    missed %9.3f  %s  %s\n", bar_reached[m, b], bar_aim[m, b], bar_text[m, b]
@@ -61,7 +61,7 @@ function print_cells(m, who,    c) {
 function print_growth(g,    i, k, who, limit) {
     limit = g in line_limit ? line_limit[g] : ""
     printf "\n%s, by %s: %s\n", growth_title[g], growth_by[g], \
-        limit != "" ? "the limit in ns, the others as ratios to it" : "ns"
+        (limit != "" ? "the limit in ns, the others as ratios to it" : "ns")
     print_row("")
     for (i = 1; i <= xs[g]; i++) {
         printf " %9s", with_commas(x_at[g, i])
