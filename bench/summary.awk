@@ -79,9 +79,9 @@ function print_growth(g,    i, k, who, limit) {
 }
 
 END {
-    print "\nHow cost grows"
     for (g = 1; g <= growths; g++) {
         if (lines[g] > 0) {
+            printf "%s", grown++ ? "" : "\nHow cost grows\n"
             print_growth(g)
         }
     }
