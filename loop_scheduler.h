@@ -126,6 +126,8 @@
  *   Ends         A task must return: it must neither throw nor end its thread. (If a task on the
  *                loop's own thread does end it, the loop is one that nobody runs; if it was a call
  *                or a coroutine, whoever waits for that waits for ever.)
+ *                Work on an executor may end its thread (thrd_exit, pthread_exit; on POSIX systems,
+ *                and in C++ if exceptions are enabled): its result is ECANCELED.
  *   Signals      loop_scheduler_post and loop_scheduler_stop are async-signal-safe (but not with
  *                PLIM_PARK_CND), even if the handler interrupts a post; the rest is not. The loop's
  *                own thread blocks all signals but those of faults.
@@ -215,7 +217,8 @@ typedef struct loop_scheduler_options {
  *                                                            ECANCELED: see loop_scheduler_offload
  *                                                            (NULL: nobody is told)
  *     void *arg;                                             yours
- *     int result;                                            what work returned
+ *     int result;                                            what work returned; ECANCELED: it
+ *                                                            ended its thread
  *
  * A coroutine, whose function is called again each time that it is resumed: what stands before
  * LOOP_BEGIN is done again, and local variables do not survive a LOOP_ macro, so what must is kept
@@ -4202,20 +4205,40 @@ static inline bool loop_scheduler_move_(loop_scheduler_work *work, uint64_t from
     return true;
 }
 
+/* The last touch of a work by the executor's thread. */
+static inline void loop_scheduler_work_returns_(loop_scheduler_work *work)
+{
+    loop_scheduler_prepare_(&work->back_, loop_scheduler_work_back_, work);
+    loop_scheduler_push_(work->loop_, &work->back_, &work->back_, true);
+}
+
+PLIM_SLOW_ void loop_scheduler_work_ended_thread_(void *arg)
+{
+    loop_scheduler_work *work = (loop_scheduler_work *)arg;
+    work->result = ECANCELED;
+    loop_scheduler_work_returns_(work);
+}
+
+/* Apart, so that nothing else is in a function to which the end of a thread may jump. */
+PLIM_CALLED_ void loop_scheduler_do_work_(loop_scheduler_work *work)
+{
+    PLIM_ON_THREAD_EXIT_(loop_scheduler_work_ended_thread_, work)
+    work->result = work->work(work->arg);
+    PLIM_ON_THREAD_EXIT_END_
+}
+
 PLIM_CALLED_ void loop_scheduler_work_away_(void *arg)
 {
     loop_scheduler_work *work = (loop_scheduler_work *)arg;
-    loop_scheduler *l = work->loop_;
-    if (loop_scheduler_closing_(l) == LOOP_SCHEDULER_CANCELLING_) {
+    if (loop_scheduler_closing_(work->loop_) == LOOP_SCHEDULER_CANCELLING_) {
         loop_scheduler_move_(work, LOOP_SCHEDULER_AWAY_, LOOP_SCHEDULER_REVOKED_);
     }
     if (loop_scheduler_move_(work, LOOP_SCHEDULER_AWAY_, LOOP_SCHEDULER_BEGUN_)) {
-        work->result = work->work(work->arg);
+        loop_scheduler_do_work_(work);
     } else {
         work->status_ = ECANCELED;
     }
-    loop_scheduler_prepare_(&work->back_, loop_scheduler_work_back_, work);
-    loop_scheduler_push_(l, &work->back_, &work->back_, true);
+    loop_scheduler_work_returns_(work);
 }
 
 static inline int loop_scheduler_offload(loop_scheduler *l, const plim_executor *executor,

@@ -208,6 +208,32 @@ TEST jobs_of_a_weighted_semaphore_run_on_a_loop(void)
     PASS();
 }
 
+/* ---- work that ends its thread ---- */
+
+static int end_thread(void *arg)
+{
+    return end_the_thread(arg);
+}
+
+static int result_of_lost;
+
+static void lost_is_back(loop_scheduler_work *w, int status)
+{
+    result_of_lost = status == 0 ? w->result : -1;
+}
+
+TEST work_that_ends_its_thread_comes_back(void)
+{
+    ASSERT(set_up());
+    plim_executor executor = bulkhead_executor(&f.b[0]);
+    loop_scheduler_work lost = {.work = end_thread, .then = lost_is_back};
+    result_of_lost = 0;
+    ASSERT_EQ(0, loop_scheduler_offload(&f.l, &executor, &lost));
+    ASSERT(ends_well());
+    ASSERT_EQ(ECANCELED, result_of_lost);
+    PASS();
+}
+
 SUITE(composition_suite)
 {
     RUN_TEST(a_job_that_calls_the_loop_that_waits_for_it_is_told);
@@ -215,6 +241,7 @@ SUITE(composition_suite)
     RUN_TEST(of_jobs_of_two_bulkheads_that_wait_for_each_other_one_is_told);
     RUN_TEST(work_goes_to_a_bulkhead_and_comes_back_to_the_loop);
     RUN_TEST(jobs_of_a_weighted_semaphore_run_on_a_loop);
+    RUN_TEST(work_that_ends_its_thread_comes_back);
 }
 
 GREATEST_MAIN_DEFS();
