@@ -75,8 +75,11 @@ SOURCE_stress_bulkhead               = tests/stress_bulkhead.c
 SOURCE_stress_bulkhead_cnd           = tests/stress_bulkhead.c -DPLIM_PARK_CND
 SOURCE_stress_loop_scheduler         = tests/stress_loop_scheduler.c
 SOURCE_stress_loop_scheduler_cnd     = tests/stress_loop_scheduler.c -DPLIM_PARK_CND
+SOURCE_stress_composition            = tests/stress_composition.c
+SOURCE_stress_composition_cnd        = tests/stress_composition.c -DPLIM_PARK_CND
 STRESS_TESTS = stress_semaphore stress_semaphore_cnd stress_weighted_sem stress_weighted_sem_cnd \
-               stress_bulkhead stress_bulkhead_cnd stress_loop_scheduler stress_loop_scheduler_cnd
+               stress_bulkhead stress_bulkhead_cnd stress_loop_scheduler stress_loop_scheduler_cnd \
+               stress_composition stress_composition_cnd
 PROGRAMS     = $(UNIT_TESTS) $(STRESS_TESTS)
 EXAMPLES     = $(patsubst examples/%.c,%,$(wildcard examples/*.c))
 DEPENDENCIES = $(HEADERS) $(wildcard core/*.h tests/*.c tests/*.h) Makefile
@@ -120,6 +123,7 @@ test: programs ## everything that a C compiler and make can check, in a minute
 	   echo "example loop_chat: $(BUILD)/examples/loop_chat"; \
 	   echo "example loop_in_epoll: $(BUILD)/examples/loop_in_epoll"; \
 	   echo "example overload: $(BUILD)/examples/overload fast $(BUILD)/overload_fast.svg"; \
+	   echo "example three_layers: $(BUILD)/examples/three_layers"; \
 	   echo "documentation: $(MAKE) -s check-docs"; \
 	 } | CC='$(CC)' CXX='$(CXX)' BUILD='$(BUILD)' tests/run.sh
 
