@@ -940,6 +940,75 @@ TEST who_closes_a_loop_that_nobody_runs_runs_the_jobs(void)
     PASS();
 }
 
+/* ---- a refusal while the outer one is being closed ---- */
+
+typedef struct giving {
+    enum { BY_LOOP, BY_SCALE, BY_BULKHEAD } by;
+    bulkhead outer;
+    plim_thread giver, closer;
+    int refusal, closed;
+} giving;
+
+static plim_thread_result give_in_vain(void *arg)
+{
+    giving *g = arg;
+    piece *p = &crew.pieces[1];
+    g->refusal = g->by == BY_LOOP    ? offload_piece(&the_loop, &pool, p)
+                 : g->by == BY_SCALE ? weighted_sem_start(&scale, 1, do_piece, p)
+                                     : submit_piece(&g->outer, p);
+    return 0;
+}
+
+static plim_thread_result close_outer(void *arg)
+{
+    giving *g = arg;
+    g->closed = g->by == BY_LOOP ? loop_scheduler_close(&the_loop, LOOP_SCHEDULER_DRAIN, patience)
+                : g->by == BY_SCALE ? weighted_sem_destroy(&scale)
+                                    : bulkhead_close(&g->outer, BULKHEAD_DRAIN, patience);
+    return 0;
+}
+
+static bool is_being_given(giving *g)
+{
+    return g->by == BY_LOOP    ? loop_scheduler_snapshot(&the_loop).offloaded == 1
+           : g->by == BY_SCALE ? weighted_sem_executing(&scale) == 1
+                               : bulkhead_snapshot(&g->outer).in_use == 1;
+}
+
+/* It waits in the executor for a place, and so does the close for it. Then the executor is closed
+ * as well: the one is refused, and the other is over. */
+TEST a_refusal_lets_the_close_that_waits_for_it_end(void)
+{
+    for (int by = BY_LOOP; by <= BY_BULKHEAD; by++) {
+        giving g;
+        memset((void *)&g, 0, sizeof g);
+        g.by = by;
+        g.closed = -1;
+        ASSERT(scale_on_pool(1, 1, PLIM_NONE, PLIM_FOREVER, 1));
+        ASSERT(make_loop(&the_loop, 0));
+        plim_executor executor = bulkhead_executor(&pool);
+        bulkhead_options options = {.type = BULKHEAD_ASYNC, .executor = &executor};
+        ASSERT_INT(0, bulkhead_init(&g.outer, &options));
+        ASSERT_INT(0, submit_piece(&pool, &crew.pieces[0])); /* takes the only permit */
+        csem_acquire(&crew.begun);
+        start(&g.giver, give_in_vain, &g);
+        ASSERT(EVENTUALLY(is_being_given(&g)));
+        start(&g.closer, close_outer, &g);
+        rest(PLIM_MS(2)); /* that it waits, most likely */
+        ASSERT_INT(ETIMEDOUT, bulkhead_close(&pool, BULKHEAD_DRAIN, 0));
+        join(g.giver);
+        join(g.closer);
+        ASSERT_INT(by == BY_LOOP ? ESHUTDOWN : EAGAIN, g.refusal);
+        ASSERT_INT(0, g.closed);
+        csem_release(&crew.gate);
+        ASSERT(by == BY_SCALE || weighted_sem_destroy(&scale) == 0);
+        ASSERT_INT(0, bulkhead_destroy(&g.outer));
+        ASSERT(both_end());
+        ASSERT_INT(0, crew.pieces[1].runs + crew.pieces[1].ends);
+    }
+    PASS();
+}
+
 /* ---- the end of two, in every order ---- */
 
 typedef enum pair { LOOP_POOL, SCALE_POOL, POOL_LOOP } pair; /* outer, inner */
@@ -1563,6 +1632,7 @@ SUITE(composition_suite)
     RUN_TEST(a_job_that_is_stuck_in_a_loop_times_out);
     RUN_TEST(a_retry_comes_back_to_the_loop_unless_that_is_closed);
     RUN_TEST(who_closes_a_loop_that_nobody_runs_runs_the_jobs);
+    RUN_TEST(a_refusal_lets_the_close_that_waits_for_it_end);
     RUN_TEST(two_are_closed_and_destroyed_in_every_order);
     RUN_TEST(two_are_closed_at_the_same_time);
     RUN_TEST(as_many_connections_as_the_layers_need_are_enough_for_all);
