@@ -629,7 +629,6 @@ TEST the_smaller_of_weight_and_permits_is_the_limit(void)
         int failures = 0, n = scaled(2000);
         for (int i = 0; i < n; i++) {
             piece *p = &crew.pieces[i % PIECES];
-            p->code = 0;
             ASSERT_INT(0, weighted_sem_start(&scale, 1, do_piece, p));
         }
         ASSERT_INT(0, weighted_sem_drain_all(&scale, patience));
@@ -1272,7 +1271,8 @@ static struct {
     weighted_sem *permits;
     int64_t patience; /* of a process for its connection; 0: it only tries */
     csem begun, gate;
-    int held; /* so many items wait at the gate, with permit and connection */
+    int held;    /* so many items wait at the gate, with permit and connection */
+    bool muster; /* workers wait there, too, before they fetch */
     atomic_int next, fetching, most_fetching, connected, most_connected, processing,
         most_processing;
     atomic_int refused; /* times that there was no connection */
@@ -1335,6 +1335,10 @@ static int fetch_items(bulkhead_job *job)
     int error = 0;
     (void)job;
     raise_to(&tower.most_fetching, atomic_fetch_add(&tower.fetching, 1) + 1);
+    if (tower.muster) {
+        csem_release(&tower.begun);
+        csem_acquire(&tower.gate);
+    }
     for (int at; error == 0 && (at = atomic_fetch_add(&tower.next, 1)) < ITEMS;) {
         atomic_fetch_add(&tower.table[at].fetched, 1);
         error = weighted_sem_start(tower.permits, 1, process_item, &tower.table[at]);
@@ -1492,7 +1496,12 @@ TEST with_no_more_connections_than_workers_nothing_is_processed(void)
     enum { W = 2, P = 3 };
     ASSERT(build_tower(W, W, P, 0));
     tower.patience = PLIM_S(PATIENCE_S);
+    tower.muster = true;
     ASSERT(submit_loops(W));
+    for (int i = 0; i < W; i++) {
+        csem_acquire(&tower.begun); /* each has its connection */
+    }
+    csem_release_n(&tower.gate, W);
     ASSERT(EVENTUALLY(weighted_sem_waiting(tower.permits) == W));
     ASSERT(EVENTUALLY(bulkhead_snapshot(tower.connections).queued == P));
     ASSERT_INT(W + P, tower.next);
