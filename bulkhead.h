@@ -124,8 +124,9 @@
  *                entered, since any thread may leave for them. A wait or invoke that comes back to
  *                its own thread, from running job to running job of other bulkheads or through
  *                the event loops of loop_scheduler.h, gets EDEADLK too, if all this is in one
- *                source file and no more than 63 long. A job that still waits for its permit ends
- *                that search: who holds the permits is not followed from there.
+ *                source file and no more than 63 long. A job that still waits for its permit, or
+ *                in the queue of an executor, ends that search: who is to let it run is not
+ *                followed. So an invoke in a task of the very loop that is the executor hangs.
  *   Threads      A job may end its thread (thrd_exit, pthread_exit; on POSIX systems, and in C++ if
  *                exceptions are enabled): it counts as FAILED with ECANCELED. A function given to
  *                invoke that runs on the caller's thread must return, and so must done and all

@@ -344,9 +344,9 @@ static inline int loop_scheduler_call_for(loop_scheduler *l, int (*fn)(void *), 
 /* ---- Timers ---- */
 
 /* Calls timer->run on the loop after delay_ns, and then every period_ns (0 or less: once). A delay
- * of 0 or less is the next turn (or the next 64 tasks of this one). One that is armed is armed anew; one whose cancellation has not
- * been told yet is armed instead. Never blocks; any thread. Returns 0; EINVAL no run, or no such
- * policy; ESHUTDOWN. */
+ * of 0 or less is the next turn (or the next 64 tasks of this one). One that is armed is armed
+ * anew; one whose cancellation has not been told yet is armed instead. Never blocks; any thread.
+ * Returns 0; EINVAL no run, or no such policy; ESHUTDOWN. */
 static inline int loop_scheduler_timer_start(loop_scheduler *l, loop_scheduler_timer *timer,
                                              int64_t delay_ns, int64_t period_ns);
 

@@ -173,7 +173,7 @@ static inline uint32_t csem_drain(csem *s);
  * again is harmless. Returns 0. Memory order: relaxed. */
 static inline int csem_close(csem *s);
 
-/* How many permits are free; negative is debt. Old as soon as you have it. Memory order: relaxed. */
+/* How many permits are free; negative is debt. Old when you have it. Memory order: relaxed. */
 static inline int32_t csem_available(const csem *s);
 
 /* How many threads wait. Old as soon as you have it. Memory order: relaxed. */
@@ -188,7 +188,7 @@ static inline uint32_t csem_waiters(const csem *s);
  * that has no cleanup attribute (not gcc, not clang) only the end and continue release. */
 
 /* ============================================================================================== */
-/* Implementation. The two stamped blocks are the same in all headers of Plimsoll.                 */
+/* Implementation. The two stamped blocks are the same in all headers of Plimsoll.                */
 
 /* >>> threads (stamped from core/threads.h by `make stamp`; edit it there) */
 /* PLIM_PARK_CND, if defined, parks on mutexes and conditions instead of the system's wait on an

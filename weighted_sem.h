@@ -124,7 +124,7 @@
  *
  * MACROS TO DEFINE BEFORE THE INCLUDE, if at all
  *   May differ between files:
- *     WEIGHTED_SEM_IDLE_NS   how long a thread waits for its next job before it ends (10 s); that of
+ *     WEIGHTED_SEM_IDLE_NS   how long an idle thread waits for a job before it ends (10 s); that of
  *                            the file whose start created it
  *     PLIM_SPIN n            how often to look before sleeping (100; 0 never spins)
  *     PLIM_ASSERT(c, text)   called with c false when misuse is found that no error can report
