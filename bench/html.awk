@@ -159,8 +159,9 @@ function print_panel(m, c,    r, i, k, who, count, sorted, least, most, x, width
         who = sorted[k]
         x = cell[m, c, who] + 0
         x = x > 0 ? one + width * log10(x) : one
-        printf "<text x=\"166\" y=\"%d\" text-anchor=\"end\" class=\"%s\">%s</text>", y + 13, \
-            row_kind[m, who], escape(who)
+        printf "<text x=\"166\" y=\"%d\" text-anchor=\"end\" class=\"%s\"%s>%s</text>", y + 13, \
+            row_kind[m, who], (length(who) > 24 ? " textLength=\"164\" lengthAdjust=" \
+            "\"spacingAndGlyphs\"" : ""), escape(who)
         printf "<rect class=\"%s\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"13\" rx=\"2\"/>", \
             row_kind[m, who], (x < one ? x : one), y + 3, (x < one ? one - x : x - one) + 1
         printf "<text x=\"%.1f\" y=\"%d\" class=\"%s\">%s</text>\n", (x > one ? x : one) + 5, \
