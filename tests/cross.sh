@@ -56,7 +56,7 @@ WINEPREFIX=$(cd "$build" && pwd)/wine WINEDEBUG=-all
 export WINEPREFIX WINEDEBUG
 wine=$(command -v wine64 || echo /usr/lib/wine/wine64)
 target windows "x86_64-w64-mingw32-gcc -static" "$wine" -lsynchronization test_core test_semaphore \
-    test_weighted_sem test_bulkhead test_loop_scheduler
+    test_weighted_sem test_bulkhead test_loop_scheduler test_composition
 
 [ $skipped -eq 0 ] || more=", $skipped skipped"
 echo "$passed passed, $failed failed${more:-}"
