@@ -1,4 +1,4 @@
-# Plimsoll. `make` lists the targets. Nothing is written outside $(BUILD).
+# Plimsoll. `make` lists the targets. Tests and benchmarks write nothing outside $(BUILD).
 
 BUILD  ?= build
 CC     ?= cc
@@ -318,7 +318,7 @@ PACKAGES = gcc g++ clang libclang-rt-14-dev clang-format valgrind strace gcovr m
            libc6-dev-armhf-cross gcc-s390x-linux-gnu libc6-dev-s390x-cross \
            gcc-mingw-w64-x86-64 wine64 qemu-user libsqlite3-dev libglib2.0-dev libtbb-dev libasio-dev \
            cmake meson ninja-build pkgconf
-# peers of weighted_sem.h in other languages; `make deps FOREIGN=` does without them
+# peers in other languages; `make deps FOREIGN=` does without them
 FOREIGN  = golang-go golang-golang-x-sync-dev default-jdk-headless cargo librust-tokio-dev
 .PHONY: deps
 deps: ## install, on Debian, what the optional checks need

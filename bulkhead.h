@@ -140,7 +140,8 @@
  *                or timeouts.
  *   Signals      No call is safe in a signal handler.
  *   Processes    Not shared between processes; not usable in the child after fork().
- *   Languages    C11 or later, C++11 or later; a C file and a C++ file may share an object.
+ *   Languages    C11 or later, C++11 or later; a C file and a C++ file may share an object. Before
+ *                C++20 set options field by field. On Windows link with -lsynchronization.
  *                C++: a job must not throw.
  *
  * MACROS TO DEFINE BEFORE THE INCLUDE, if at all

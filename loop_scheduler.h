@@ -136,7 +136,8 @@
  *   Embedding    loop_scheduler_fd is for POSIX systems.
  *   Size         A loop takes about 5 KiB, most of it for timers; it must not be moved or copied.
  *   Processes    Not shared between processes; not usable in the child after fork().
- *   Languages    C11 or later, C++11 or later; a C file and a C++ file may share an object.
+ *   Languages    C11 or later, C++11 or later; a C file and a C++ file may share an object. Before
+ *                C++20 set options field by field. On Windows link with -lsynchronization.
  *
  * MACROS TO DEFINE BEFORE THE INCLUDE, if at all
  *   May differ between files:

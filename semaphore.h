@@ -91,7 +91,8 @@
  *   Processes    Not shared between processes, unless PLIM_PROCESS_SHARED is defined (Linux). A
  *                child after fork() must initialise its copies anew, if threads were waiting.
  *   Languages    C11 or later, C++11 or later; a C file and a C++ file may share a csem. In an
- *                older language this file declares nothing ("unknown type name csem").
+ *                older language this file declares nothing ("unknown type name csem"). On Windows
+ *                link with -lsynchronization.
  *   Releases     Do not share a csem between parts of a program built with different releases.
  *   Name         If this directory is on the include path, <semaphore.h> finds this file; it then
  *                includes the system's as well.

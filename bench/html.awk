@@ -221,8 +221,8 @@ function print_module(m,    c, r, b, who, absent) {
         }
         printf "<p class=\"small soft\">Not here: %s.</p>\n", escape(absent)
     }
-    printf "<details%s><summary>Bars of the issue of %s.h: %d of %d met</summary>" \
-        "<div class=\"scroll\"><table>\n", (met[m] < bars[m] ? "" : " open"), m, met[m], bars[m]
+    printf "<details%s><summary>Bars of %s.h: %d of %d met</summary>" \
+        "<div class=\"scroll\"><table>\n", (met[m] < bars[m] ? " open" : ""), m, met[m], bars[m]
     print "<tr><th></th><th>reached</th><th>aim</th><th class=\"text\"></th></tr>"
     for (b = 1; b <= bars[m]; b++) {
         if (!bar_met[m, b]) {

@@ -76,7 +76,7 @@ BEGIN {
         "handover_ns")
     growth("weighted_sem", "weighted_sem, hand-over on one CPU", "threads that wait", "threads", \
         "^waiters:", "handover_ns")
-    growth("bulkhead", "bulkhead, an empty job", "producers", "", "^producers:", "job_ns")
+    growth("bulkhead", "bulkhead, an empty job on 2 workers", "producers", "", "^producers:", "job_ns")
     growth("bulkhead", "bulkhead, submit and cancel of the newest", "jobs in the queue", "", \
         "^depth:", "newest_ns")
     growth("bulkhead", "bulkhead, cancel and submit of any", "jobs in the queue", "", "^depth:", \

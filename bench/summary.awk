@@ -40,7 +40,7 @@ function print_module(m,    c, r, b, who) {
         printf "  not here: %s\n", missing[m, b]
     }
     printf "  others used %.0f %% of the CPUs meanwhile\n", 100 * about[m, "others"]
-    printf "  bars of the issue of %s.h: %d of %d met%s\n", m, met[m], bars[m], \
+    printf "  bars of %s.h: %d of %d met%s\n", m, met[m], bars[m], \
         (met[m] < bars[m] ? "; missed:" : "")
     for (b = 1; b <= bars[m]; b++) {
         if (!bar_met[m, b]) {

@@ -409,7 +409,8 @@ static const struct {
      close_pool, 0},
     {"weighted_sem.h", "every fifth request weighs 4, the others 1", open_weighted, handle_weighted,
      close_weighted, 5},
-    {"loop_scheduler.h", "all on one loop, without a lock", open_loop, handle_loop, close_loop, 0},
+    {"loop_scheduler.h", "a loop decides, without a lock; workers wait", open_loop, handle_loop,
+     close_loop, 0},
 };
 
 /* ---- the load */
@@ -749,8 +750,9 @@ static void show_table(const result *results)
     double light = (double)(w->offered - w->heavy);
     printf(
         "\nIn time is within %d ms. p50 and p99 are of answers; one that never came counts with its"
-        "\nage at the end. Threads and memory are peaks. In act 3, %.0f %% of the heavy requests"
-        "\nwere served in time, and %.0f %% of the light ones.\n",
+        "\nage at the end. Threads and memory are peaks. Act 3 is offered fewer, since a heavy one"
+        "\ncounts for four; %.0f %% of the heavy ones and %.0f %% of the light ones were in "
+        "time.\n",
         (int)(DEADLINE / PLIM_MS(1)), 100 * (double)w->heavy_in_time / (double)w->heavy,
         100 * (double)(w->counts[IN_TIME] - w->heavy_in_time) / light);
 }
@@ -873,11 +875,12 @@ static bool draw(const char *path, const result *results)
     for (int act = 0; act < ACTS; act++) {
         draw_panel(svg, &results[act], act);
     }
-    fprintf(svg,
-            "<text class='what' x='%d' y='%d'>In time: within %d ms. In per cent: answers in "
-            "time, while more was offered than the capacity. Threads and memory: peaks."
-            "</text>\n</svg>\n",
-            LEFT, height - 14, (int)(DEADLINE / PLIM_MS(1)));
+    fprintf(
+        svg,
+        "<text class='what' x='%d' y='%d'>In time: within %d ms. Per cent: answers in time of the "
+        "capacity, while more than that was offered. Threads and memory: peaks."
+        "</text>\n</svg>\n",
+        LEFT, height - 14, (int)(DEADLINE / PLIM_MS(1)));
     bool written = ferror(svg) == 0;
     return fclose(svg) == 0 && written;
 }

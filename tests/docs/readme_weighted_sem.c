@@ -26,8 +26,9 @@ int main(void)
     weighted_sem_error errors[64];
     model *m;
     size_t n;
+    int error = 0;
     /* the block */
     bool all = models[0].trained + models[1].trained + models[2].trained + models[3].trained == 4;
     bool told = n == 1 && errors[0].arg == &models[1] && errors[0].code == 5;
-    return weighted_sem_destroy(&gpu) != 0 || !all || !told;
+    return weighted_sem_destroy(&gpu) != 0 || error != 0 || !all || !told;
 }
