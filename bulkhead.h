@@ -124,9 +124,11 @@
  *                entered, since any thread may leave for them. A wait or invoke that comes back to
  *                its own thread, from running job to running job of other bulkheads or through
  *                the event loops of loop_scheduler.h, gets EDEADLK too, if all this is in one
- *                source file and no more than 63 long. A job that still waits for its permit, or
- *                in the queue of an executor, ends that search: who is to let it run is not
- *                followed. So an invoke in a task of the very loop that is the executor hangs.
+ *                source file and no more than 63 long (a static thread-local variable of each file
+ *                notes where a thread is; there is no other static data). A job that still waits
+ *                for its permit, or in the queue of an executor, ends that search: who is to let it
+ *                run is not followed. So an invoke in a task of the very loop that is the executor
+ *                hangs.
  *   Threads      A job may end its thread (thrd_exit, pthread_exit; on POSIX systems, and in C++ if
  *                exceptions are enabled): it counts as FAILED with ECANCELED. A function given to
  *                invoke that runs on the caller's thread must return, and so must done and all
@@ -400,7 +402,8 @@ static inline const char *bulkhead_outcome_name(bulkhead_outcome outcome);
 
 /* The bulkhead, as an executor for others: each execute is a job of its own, allocated with
  * PLIM_MALLOC. Close it with BULKHEAD_DRAIN: those who gave it work rely on getting it done, so
- * what an ABORT finds in the queue is run by the thread that closes. */
+ * what an ABORT finds in the queue is run by the thread that closes, one after the other, without a
+ * permit, and before close returns, whatever its timeout. */
 static inline plim_executor bulkhead_executor(bulkhead *b);
 
 /* ============================================================================================== */
@@ -689,7 +692,7 @@ static inline void plim_thread_yield_(void)
 #endif
 
 /* Called on misuse that no return value can report. Define it before the include to use your own;
- * the message names the function and the remedy. With NDEBUG the default checks nothing. */
+ * the message says what is wrong and what to do. With NDEBUG the default checks nothing. */
 #ifndef PLIM_ASSERT
 #include <assert.h>
 #define PLIM_ASSERT(condition, message) assert((condition) && (message))
@@ -844,7 +847,14 @@ static inline int64_t plim_now_(void)
 #else
     plim_timespec_ now = {0, 0};
     int saved = errno;
-    syscall(SYS_clock_gettime64, 1 /* CLOCK_MONOTONIC */, &now);
+    if (syscall(SYS_clock_gettime64, 1 /* CLOCK_MONOTONIC */, &now) != 0) {
+#ifdef SYS_clock_gettime
+        long old[2] = {0, 0}; /* a kernel before 5.1, or a filter that does not know the call */
+        syscall(SYS_clock_gettime, 1, old);
+        now.sec = old[0];
+        now.nsec = old[1];
+#endif
+    }
     errno = saved;
     return PLIM_S(now.sec) + now.nsec + 1;
 #endif
@@ -2198,7 +2208,8 @@ static inline void plim_wait_over_(plim_place_ *innermost)
 
 /*
  * Threads that serve an object, and what tells them from those of the program: they block its
- * signals, carry a name, and their end is noticed even if a job ends them.
+ * signals, carry a name, and their end is noticed even if a job ends them. What is allocated, here
+ * and for them, comes from PLIM_MALLOC.
  *
  *   plim_worker_create_(&thread, run, arg)   as plim_thread_create_, with signals blocked
  *   plim_worker_begins_(name)                names the calling thread (on Linux), for ps and
@@ -2207,6 +2218,14 @@ static inline void plim_wait_over_(plim_place_ *innermost)
  *   PLIM_ON_THREAD_EXIT_END_                 if the thread ends (thrd_exit, pthread_exit),
  *                                            handler(arg) is called. Not outside of POSIX systems.
  */
+#if defined(PLIM_MALLOC) != defined(PLIM_FREE)
+#error "define both PLIM_MALLOC and PLIM_FREE, or neither"
+#elif !defined(PLIM_MALLOC)
+#include <stdlib.h>
+#define PLIM_MALLOC(size) malloc(size)
+#define PLIM_FREE(memory) free(memory)
+#endif
+
 #if (defined(__unix__) || defined(__APPLE__)) && !defined(PLIM_PLATFORM)
 #include <pthread.h>
 #ifdef __cplusplus
@@ -2334,13 +2353,6 @@ static inline void plim_worker_begins_(const char *name)
 
 #include <stdlib.h>
 #include <string.h>
-
-#ifndef PLIM_MALLOC
-#define PLIM_MALLOC(size) malloc(size)
-#define PLIM_FREE(memory) free(memory)
-#elif !defined(PLIM_FREE)
-#error "define both PLIM_MALLOC and PLIM_FREE, or neither"
-#endif
 
 /* ---- The word ------------------------------------------------------------------------------- */
 
@@ -3425,6 +3437,7 @@ typedef struct bulkhead_run_ {
 PLIM_SLOW_ void bulkhead_executor_thread_ended_(void *arg)
 {
     bulkhead_run_ *run = (bulkhead_run_ *)arg;
+    *plim_here_() = run->job->place_.outer; /* what follows on this thread is not the job's */
     plim_store_relaxed_(&run->job->place_.thread, 0);
     bulkhead_executed_(run->job, &run->frame, ECANCELED);
 }
@@ -3623,6 +3636,7 @@ PLIM_SLOW_ void bulkhead_thread_ended_(void *arg)
     PLIM_ASSERT(self->job != NULL && plim_load_relaxed_(&self->job->phase_) <= BULKHEAD_STUCK_ &&
                     plim_load_relaxed_(&self->job->phase_) != BULKHEAD_FINISHING_,
                 "bulkhead: a done has ended its thread; it must return");
+    *plim_here_() = self->job->place_.outer; /* worker_stop is not the job's */
     plim_store_relaxed_(&self->job->place_.thread, 0);
     bulkhead_section_ s = bulkhead_lock_(b);
     const bulkhead_end_of_run_ end = bulkhead_end_run_(b, &s, self->job, ECANCELED, false);

@@ -120,8 +120,10 @@
  *                gets it, timeout or not. (A call to the own loop runs inline.) Seen are loops that
  *                were initialised in the same source file, or given as `kin` in the options, and
  *                running jobs of a bulkhead.h included there: a loop that waits for a job which
- *                calls the loop. Not seen are waits through anything else: a semaphore, a pool, the
- *                queue of an executor; nor circles of more than 63 loops and jobs.
+ *                calls the loop. (A static thread-local variable of each source file notes where a
+ *                thread is; there is no other static data.) Not seen are waits through anything
+ *                else: a semaphore, a pool, the queue of an executor, a closing loop that waits for
+ *                its works; nor circles of more than 63 loops and jobs.
  *   A stuck task holds up the loop, and there is no cure: stall tells another thread which it is.
  *   Ends         A task must return: it must neither throw nor end its thread. (If a task on the
  *                loop's own thread does end it, the loop is one that nobody runs; if it was a call
@@ -735,7 +737,7 @@ static inline void plim_thread_yield_(void)
 #endif
 
 /* Called on misuse that no return value can report. Define it before the include to use your own;
- * the message names the function and the remedy. With NDEBUG the default checks nothing. */
+ * the message says what is wrong and what to do. With NDEBUG the default checks nothing. */
 #ifndef PLIM_ASSERT
 #include <assert.h>
 #define PLIM_ASSERT(condition, message) assert((condition) && (message))
@@ -890,7 +892,14 @@ static inline int64_t plim_now_(void)
 #else
     plim_timespec_ now = {0, 0};
     int saved = errno;
-    syscall(SYS_clock_gettime64, 1 /* CLOCK_MONOTONIC */, &now);
+    if (syscall(SYS_clock_gettime64, 1 /* CLOCK_MONOTONIC */, &now) != 0) {
+#ifdef SYS_clock_gettime
+        long old[2] = {0, 0}; /* a kernel before 5.1, or a filter that does not know the call */
+        syscall(SYS_clock_gettime, 1, old);
+        now.sec = old[0];
+        now.nsec = old[1];
+#endif
+    }
     errno = saved;
     return PLIM_S(now.sec) + now.nsec + 1;
 #endif
@@ -2244,7 +2253,8 @@ static inline void plim_wait_over_(plim_place_ *innermost)
 
 /*
  * Threads that serve an object, and what tells them from those of the program: they block its
- * signals, carry a name, and their end is noticed even if a job ends them.
+ * signals, carry a name, and their end is noticed even if a job ends them. What is allocated, here
+ * and for them, comes from PLIM_MALLOC.
  *
  *   plim_worker_create_(&thread, run, arg)   as plim_thread_create_, with signals blocked
  *   plim_worker_begins_(name)                names the calling thread (on Linux), for ps and
@@ -2253,6 +2263,14 @@ static inline void plim_wait_over_(plim_place_ *innermost)
  *   PLIM_ON_THREAD_EXIT_END_                 if the thread ends (thrd_exit, pthread_exit),
  *                                            handler(arg) is called. Not outside of POSIX systems.
  */
+#if defined(PLIM_MALLOC) != defined(PLIM_FREE)
+#error "define both PLIM_MALLOC and PLIM_FREE, or neither"
+#elif !defined(PLIM_MALLOC)
+#include <stdlib.h>
+#define PLIM_MALLOC(size) malloc(size)
+#define PLIM_FREE(memory) free(memory)
+#endif
+
 #if (defined(__unix__) || defined(__APPLE__)) && !defined(PLIM_PLATFORM)
 #include <pthread.h>
 #ifdef __cplusplus
@@ -2378,15 +2396,7 @@ static inline void plim_worker_begins_(const char *name)
 #endif /* PLIM_WORKERS_ */
 /* <<< workers */
 
-#include <stdlib.h>
 #include <string.h>
-
-#ifndef PLIM_MALLOC
-#define PLIM_MALLOC(size) malloc(size)
-#define PLIM_FREE(memory) free(memory)
-#elif !defined(PLIM_FREE)
-#error "define both PLIM_MALLOC and PLIM_FREE, or neither"
-#endif
 
 /*
  * How it works.
@@ -3682,20 +3692,29 @@ static inline bool loop_scheduler_thread_ends_(const loop_scheduler *l)
 
 /* Waits for the end of the loop's own thread, if it has left the loop or has been told to stop.
  * Under the lock, which is let go meanwhile. Only a thread that has left is joined: while it is
- * yet to stop, the loop may be closed, and then it stays for works that may wait for us. */
-PLIM_SLOW_ void loop_scheduler_reap_(loop_scheduler *l)
+ * yet to stop, the loop may be closed, and then it stays for works that may wait for us.
+ * `here` is known to wait for the loop; when the thread has left, that is over, for somebody else
+ * may run the loop by now. */
+PLIM_SLOW_ void loop_scheduler_reap_(loop_scheduler *l, plim_place_ *here)
 {
+    int64_t pause = PLIM_NAP_NS_;
     while (loop_scheduler_thread_ends_(l)) {
-        if (l->thread_known_ && l->thread_state_ == LOOP_SCHEDULER_ITS_OVER_) {
-            l->thread_known_ = false; /* so that nobody else joins it */
-            loop_scheduler_unlock_(l);
+        bool left = l->thread_state_ == LOOP_SCHEDULER_ITS_OVER_;
+        bool joins = left && l->thread_known_;
+        l->thread_known_ = l->thread_known_ && !joins; /* so that nobody else joins it */
+        loop_scheduler_unlock_(l);
+        if (left) {
+            plim_wait_over_(here);
+        }
+        if (joins) {
             plim_thread_join_(l->thread_);
-            loop_scheduler_lock_(l);
-            l->thread_state_ = LOOP_SCHEDULER_NO_THREAD_;
         } else { /* it is being started, or about to stop, or joined by another */
-            loop_scheduler_unlock_(l);
-            plim_nap_(plim_now_() + PLIM_NAP_NS_);
-            loop_scheduler_lock_(l);
+            plim_nap_(plim_now_() + pause);
+            pause = pause < PLIM_MS(1) ? 2 * pause : pause; /* a task may take its time */
+        }
+        loop_scheduler_lock_(l);
+        if (joins) {
+            l->thread_state_ = LOOP_SCHEDULER_NO_THREAD_;
         }
     }
 }
@@ -3710,7 +3729,7 @@ PLIM_SLOW_ int loop_scheduler_reap_if_may_(loop_scheduler *l)
         bool may = plim_may_wait_(here, &l->place_, NULL);
         loop_scheduler_lock_(l);
         if (may) {
-            loop_scheduler_reap_(l);
+            loop_scheduler_reap_(l, here);
             loop_scheduler_unlock_(l);
             plim_wait_over_(here);
             loop_scheduler_lock_(l);
@@ -4750,7 +4769,7 @@ static inline int loop_scheduler_close(loop_scheduler *l, int how, int64_t timeo
     }
     bool in_time = loop_scheduler_wait_for_end_(l, until) && !(drains && l->hurried_);
     if (l->over_) {
-        loop_scheduler_reap_(l);
+        loop_scheduler_reap_(l, here);
     }
     loop_scheduler_unlock_(l);
     plim_wait_over_(here);

@@ -472,7 +472,7 @@ static inline void plim_thread_yield_(void)
 #endif
 
 /* Called on misuse that no return value can report. Define it before the include to use your own;
- * the message names the function and the remedy. With NDEBUG the default checks nothing. */
+ * the message says what is wrong and what to do. With NDEBUG the default checks nothing. */
 #ifndef PLIM_ASSERT
 #include <assert.h>
 #define PLIM_ASSERT(condition, message) assert((condition) && (message))
@@ -627,7 +627,14 @@ static inline int64_t plim_now_(void)
 #else
     plim_timespec_ now = {0, 0};
     int saved = errno;
-    syscall(SYS_clock_gettime64, 1 /* CLOCK_MONOTONIC */, &now);
+    if (syscall(SYS_clock_gettime64, 1 /* CLOCK_MONOTONIC */, &now) != 0) {
+#ifdef SYS_clock_gettime
+        long old[2] = {0, 0}; /* a kernel before 5.1, or a filter that does not know the call */
+        syscall(SYS_clock_gettime, 1, old);
+        now.sec = old[0];
+        now.nsec = old[1];
+#endif
+    }
     errno = saved;
     return PLIM_S(now.sec) + now.nsec + 1;
 #endif

@@ -590,7 +590,7 @@ static inline void plim_thread_yield_(void)
 #endif
 
 /* Called on misuse that no return value can report. Define it before the include to use your own;
- * the message names the function and the remedy. With NDEBUG the default checks nothing. */
+ * the message says what is wrong and what to do. With NDEBUG the default checks nothing. */
 #ifndef PLIM_ASSERT
 #include <assert.h>
 #define PLIM_ASSERT(condition, message) assert((condition) && (message))
@@ -745,7 +745,14 @@ static inline int64_t plim_now_(void)
 #else
     plim_timespec_ now = {0, 0};
     int saved = errno;
-    syscall(SYS_clock_gettime64, 1 /* CLOCK_MONOTONIC */, &now);
+    if (syscall(SYS_clock_gettime64, 1 /* CLOCK_MONOTONIC */, &now) != 0) {
+#ifdef SYS_clock_gettime
+        long old[2] = {0, 0}; /* a kernel before 5.1, or a filter that does not know the call */
+        syscall(SYS_clock_gettime, 1, old);
+        now.sec = old[0];
+        now.nsec = old[1];
+#endif
+    }
     errno = saved;
     return PLIM_S(now.sec) + now.nsec + 1;
 #endif
@@ -1898,7 +1905,8 @@ static inline void plim_gate_init_(plim_gate_ *gate, uint64_t word)
 
 /*
  * Threads that serve an object, and what tells them from those of the program: they block its
- * signals, carry a name, and their end is noticed even if a job ends them.
+ * signals, carry a name, and their end is noticed even if a job ends them. What is allocated, here
+ * and for them, comes from PLIM_MALLOC.
  *
  *   plim_worker_create_(&thread, run, arg)   as plim_thread_create_, with signals blocked
  *   plim_worker_begins_(name)                names the calling thread (on Linux), for ps and
@@ -1907,6 +1915,14 @@ static inline void plim_gate_init_(plim_gate_ *gate, uint64_t word)
  *   PLIM_ON_THREAD_EXIT_END_                 if the thread ends (thrd_exit, pthread_exit),
  *                                            handler(arg) is called. Not outside of POSIX systems.
  */
+#if defined(PLIM_MALLOC) != defined(PLIM_FREE)
+#error "define both PLIM_MALLOC and PLIM_FREE, or neither"
+#elif !defined(PLIM_MALLOC)
+#include <stdlib.h>
+#define PLIM_MALLOC(size) malloc(size)
+#define PLIM_FREE(memory) free(memory)
+#endif
+
 #if (defined(__unix__) || defined(__APPLE__)) && !defined(PLIM_PLATFORM)
 #include <pthread.h>
 #ifdef __cplusplus
@@ -2031,14 +2047,6 @@ static inline void plim_worker_begins_(const char *name)
 #endif /* PLIM_PLATFORM */
 #endif /* PLIM_WORKERS_ */
 /* <<< workers */
-
-#ifndef PLIM_MALLOC
-#include <stdlib.h>
-#define PLIM_MALLOC(size) malloc(size)
-#define PLIM_FREE(memory) free(memory)
-#elif !defined(PLIM_FREE)
-#error "define both PLIM_MALLOC and PLIM_FREE, or neither"
-#endif
 
 #ifndef WEIGHTED_SEM_IDLE_NS
 #define WEIGHTED_SEM_IDLE_NS PLIM_S(10)

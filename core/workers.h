@@ -3,7 +3,8 @@
 
 /*
  * Threads that serve an object, and what tells them from those of the program: they block its
- * signals, carry a name, and their end is noticed even if a job ends them.
+ * signals, carry a name, and their end is noticed even if a job ends them. What is allocated, here
+ * and for them, comes from PLIM_MALLOC.
  *
  *   plim_worker_create_(&thread, run, arg)   as plim_thread_create_, with signals blocked
  *   plim_worker_begins_(name)                names the calling thread (on Linux), for ps and
@@ -12,6 +13,14 @@
  *   PLIM_ON_THREAD_EXIT_END_                 if the thread ends (thrd_exit, pthread_exit),
  *                                            handler(arg) is called. Not outside of POSIX systems.
  */
+#if defined(PLIM_MALLOC) != defined(PLIM_FREE)
+#error "define both PLIM_MALLOC and PLIM_FREE, or neither"
+#elif !defined(PLIM_MALLOC)
+#include <stdlib.h>
+#define PLIM_MALLOC(size) malloc(size)
+#define PLIM_FREE(memory) free(memory)
+#endif
+
 #if (defined(__unix__) || defined(__APPLE__)) && !defined(PLIM_PLATFORM)
 #include <pthread.h>
 #ifdef __cplusplus

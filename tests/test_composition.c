@@ -526,7 +526,30 @@ static int end_thread(void *arg)
     return end_the_thread(arg);
 }
 
-static int result_of_lost;
+static int result_of_lost, stops_told;
+
+static int make_nothing(void *user, unsigned worker, void **resource)
+{
+    (void)user;
+    (void)worker;
+    *resource = NULL;
+    return 0;
+}
+
+static int count_stop(void *arg)
+{
+    ++*(int *)arg;
+    return 0;
+}
+
+/* It may wait for a loop as any code may: the job that ended its thread is over. */
+static void tell_the_loop(void *user, unsigned worker, void *resource)
+{
+    (void)user;
+    (void)worker;
+    (void)resource;
+    loop_scheduler_call(&the_loop, count_stop, &stops_told, NULL);
+}
 
 static void lost_is_back(loop_scheduler_work *w, int status)
 {
@@ -559,6 +582,31 @@ TEST work_that_ends_its_thread_comes_back(void)
     ASSERT(both_end());
     ASSERT_INT(ECANCELED, result_of_lost);
     ASSERT_INT(1, crew.pieces[0].ends);
+    PASS();
+}
+
+/* A work in the bulkhead's memory is gone when its worker's resource is given up (ASan looks). */
+TEST a_worker_whose_thread_a_work_has_ended_may_still_call_the_loop(void)
+{
+    if (!THREAD_ENDS_ARE_NOTICED) {
+        SKIPm("the ends of threads are not noticed here");
+    }
+    gather(0);
+    bulkhead_options options = {.type = BULKHEAD_ASYNC,
+                                .permits = 1,
+                                .worker_start = make_nothing,
+                                .worker_stop = tell_the_loop};
+    ASSERT(make_loop(&the_loop, 0));
+    ASSERT_INT(0, bulkhead_init(&pool, &options));
+    plim_executor executor = bulkhead_executor(&pool);
+    loop_scheduler_work lost = {.work = end_thread, .then = lost_is_back};
+    stops_told = result_of_lost = 0;
+    ASSERT_INT(0, loop_scheduler_offload(&the_loop, &executor, &lost));
+    ASSERT_INT(0, bulkhead_close(&pool, BULKHEAD_DRAIN, patience)); /* after worker_stop */
+    ASSERT_INT(0, loop_scheduler_close(&the_loop, LOOP_SCHEDULER_DRAIN, patience));
+    ASSERT_INT(1, stops_told);
+    ASSERT_INT(ECANCELED, result_of_lost);
+    ASSERT(bulkhead_destroy(&pool) == 0 && loop_scheduler_destroy(&the_loop) == 0);
     PASS();
 }
 
@@ -1629,6 +1677,7 @@ SUITE(composition_suite)
     RUN_TEST(a_bulkhead_that_is_aborted_does_what_a_loop_gave_it);
     RUN_TEST(a_bulkhead_is_resized_under_a_loop);
     RUN_TEST(work_that_ends_its_thread_comes_back);
+    RUN_TEST(a_worker_whose_thread_a_work_has_ended_may_still_call_the_loop);
     RUN_TEST(a_coroutine_goes_to_a_bulkhead_and_back);
     RUN_TEST(the_smaller_of_weight_and_permits_is_the_limit);
     RUN_TEST(a_start_that_the_bulkhead_refuses_gives_its_weight_back);
