@@ -2,6 +2,7 @@
  *
  * Corners of loop_scheduler.h that no user should come to, and those that need Linux to get there.
  */
+#undef NDEBUG
 #define _GNU_SOURCE
 #include "../loop_scheduler.h"
 
