@@ -87,7 +87,7 @@ int USE_WEIGHTED_SEM(void)
     plim_executor executor = {use_weighted_sem_execute, &executed};
     weighted_sem_options options = {4, 1, (uint32_t)PLIM_NONE, 2, 2, NULL, "use"};
 
-    options.error_capacity = (uint32_t)PLIM_NONE;
+    options.error_capacity = 16;
     wrong += WEIGHTED_SEM_IDLE_NS <= 0;
     wrong += weighted_sem_init(&use_weighted_sem_shared, &options) != 0;
     wrong += use_weighted_sem_calls(&use_weighted_sem_shared, &code);
