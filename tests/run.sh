@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Runs checks and sums up. Standard input has one check a line, "name: command"; a name in capitals
-# is a heading only. A check ends with "N passed, N failed" (or what the genuine greatest prints), or
-# counts as one by its exit status; status 77 means skipped. Prints a line for each check, the output
-# of those that fail, and the sum. Environment: BUILD, TITLE.
+# Runs checks and sums up. Standard input has one check a line, "name: command". A check ends with
+# "N passed, N failed" (or what the genuine greatest prints), or counts as one by its exit status;
+# status 77 means skipped. Prints a line for each check, the output of those that fail, and the sum.
+# Environment: BUILD, LIMIT (seconds for each check).
 build=${BUILD:-build}
 mkdir -p "$build/log"
-limit=$(command -v timeout >/dev/null && echo "timeout 1200") # a hang is a failure, not a wait
+limit=$(command -v timeout >/dev/null && echo "timeout ${LIMIT:-1200}") # a hang is a failure
+unset LIMIT # not for the checks of a check
 passed=0 failed=0 skipped=0
 while IFS= read -r line; do
     name=${line%%: *} command=${line#*: }
