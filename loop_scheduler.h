@@ -3683,34 +3683,24 @@ PLIM_SLOW_ plim_thread_result loop_scheduler_thread_(void *arg)
     return 0;
 }
 
-/* Has the loop's own thread left the loop, or been told to stop? */
-static inline bool loop_scheduler_thread_ends_(const loop_scheduler *l)
+/* Has the loop's own thread been told to stop, and not left the loop yet? */
+static inline bool loop_scheduler_is_stopping_(const loop_scheduler *l)
 {
-    return l->thread_state_ == LOOP_SCHEDULER_ITS_OVER_ ||
-           (l->thread_state_ == LOOP_SCHEDULER_HAS_THREAD_ && loop_scheduler_stops_(l));
+    return l->thread_state_ == LOOP_SCHEDULER_HAS_THREAD_ && loop_scheduler_stops_(l);
 }
 
-/* Waits for the end of the loop's own thread, if it has left the loop or has been told to stop.
- * Under the lock, which is let go meanwhile. Only a thread that has left is joined: while it is
- * yet to stop, the loop may be closed, and then it stays for works that may wait for us.
- * `here` is known to wait for the loop; when the thread has left, that is over, for somebody else
- * may run the loop by now. */
-PLIM_SLOW_ void loop_scheduler_reap_(loop_scheduler *l, plim_place_ *here)
+/* Waits for the end of the loop's own thread, if it has left the loop. Under the lock, which is let
+ * go meanwhile. This is not a wait for the loop: somebody else may run that by now. */
+PLIM_SLOW_ void loop_scheduler_reap_(loop_scheduler *l)
 {
-    int64_t pause = PLIM_NAP_NS_;
-    while (loop_scheduler_thread_ends_(l)) {
-        bool left = l->thread_state_ == LOOP_SCHEDULER_ITS_OVER_;
-        bool joins = left && l->thread_known_;
-        l->thread_known_ = l->thread_known_ && !joins; /* so that nobody else joins it */
+    while (l->thread_state_ == LOOP_SCHEDULER_ITS_OVER_) {
+        bool joins = l->thread_known_;
+        l->thread_known_ = false; /* so that nobody else joins it */
         loop_scheduler_unlock_(l);
-        if (left) {
-            plim_wait_over_(here);
-        }
         if (joins) {
             plim_thread_join_(l->thread_);
-        } else { /* it is being started, or about to stop, or joined by another */
-            plim_nap_(plim_now_() + pause);
-            pause = pause < PLIM_MS(1) ? 2 * pause : pause; /* a task may take its time */
+        } else { /* who started it has yet to say which it is; or another joins it */
+            plim_nap_(plim_now_() + PLIM_NAP_NS_);
         }
         loop_scheduler_lock_(l);
         if (joins) {
@@ -3719,24 +3709,32 @@ PLIM_SLOW_ void loop_scheduler_reap_(loop_scheduler *l, plim_place_ *here)
     }
 }
 
-/* The same for those who have not asked yet whether they may wait: 0, EDEADLK. */
-PLIM_SLOW_ int loop_scheduler_reap_if_may_(loop_scheduler *l)
+/* The same, and before that waits for a thread that has been told to stop: 0, EDEADLK. By naps and
+ * not by a join, for the loop may be closed meanwhile, and then the thread stays, for works that may
+ * wait for us. If somebody starts a newer thread after that, it is theirs, and not waited for. */
+PLIM_SLOW_ int loop_scheduler_reap_stopped_(loop_scheduler *l)
 {
-    int error = 0;
-    if (loop_scheduler_thread_ends_(l)) {
+    int64_t pause = PLIM_NAP_NS_;
+    if (loop_scheduler_is_stopping_(l)) {
         loop_scheduler_unlock_(l);
         plim_place_ *here = *l->place_.here();
         bool may = plim_may_wait_(here, &l->place_, NULL);
         loop_scheduler_lock_(l);
-        if (may) {
-            loop_scheduler_reap_(l, here);
+        while (may && loop_scheduler_is_stopping_(l)) {
             loop_scheduler_unlock_(l);
-            plim_wait_over_(here);
+            plim_nap_(plim_now_() + pause);
+            pause = pause < PLIM_MS(1) ? 2 * pause : pause; /* a task may take its time */
             loop_scheduler_lock_(l);
         }
-        error = may ? 0 : EDEADLK;
+        if (!may) {
+            return EDEADLK;
+        }
+        loop_scheduler_unlock_(l);
+        plim_wait_over_(here);
+        loop_scheduler_lock_(l);
     }
-    return error;
+    loop_scheduler_reap_(l);
+    return 0;
 }
 
 static inline int loop_scheduler_start(loop_scheduler *l)
@@ -3747,7 +3745,7 @@ static inline int loop_scheduler_start(loop_scheduler *l)
         return EBUSY;
     }
     loop_scheduler_lock_(l);
-    int error = loop_scheduler_reap_if_may_(l);
+    int error = loop_scheduler_reap_stopped_(l);
     error = error != 0                                           ? error
             : loop_scheduler_closing_(l) != LOOP_SCHEDULER_OPEN_ ? ESHUTDOWN
             : l->thread_state_ != LOOP_SCHEDULER_NO_THREAD_ ||
@@ -4769,7 +4767,7 @@ static inline int loop_scheduler_close(loop_scheduler *l, int how, int64_t timeo
     }
     bool in_time = loop_scheduler_wait_for_end_(l, until) && !(drains && l->hurried_);
     if (l->over_) {
-        loop_scheduler_reap_(l, here);
+        loop_scheduler_reap_(l);
     }
     loop_scheduler_unlock_(l);
     plim_wait_over_(here);
@@ -4782,7 +4780,7 @@ static inline int loop_scheduler_destroy(loop_scheduler *l)
         return EDEADLK;
     }
     loop_scheduler_lock_(l);
-    int error = loop_scheduler_reap_if_may_(l);
+    int error = loop_scheduler_reap_stopped_(l);
     bool busy = !loop_scheduler_is_bare_(l) || plim_load_relaxed_(&l->place_.thread) != 0 ||
                 l->thread_state_ != LOOP_SCHEDULER_NO_THREAD_;
     loop_scheduler_unlock_(l);

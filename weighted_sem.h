@@ -158,7 +158,7 @@ typedef struct plim_executor plim_executor; /* see below, in the core */
 typedef struct weighted_sem_options {
     uint64_t total;          /* required, 1 to WEIGHTED_SEM_MAX */
     uint32_t expected_jobs;  /* background jobs at once, to have memory ready for them (0: 16) */
-    uint32_t error_capacity; /* errors kept until extracted (0: 1024; (uint32_t)PLIM_NONE: 0) */
+    uint32_t error_capacity; /* errors kept (0: 1024; (uint32_t)PLIM_NONE: none) */
     uint32_t bypass_window;  /* how many behind the first may start before it (0: strict order) */
     uint32_t bypass_budget;  /* and how much weight in all, in totals (0: strict order) */
     const plim_executor *executor; /* runs the background jobs; is copied (NULL: own threads) */

@@ -33,6 +33,29 @@ static inline void rest(int64_t ns)
         holds_; \
     })
 
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+enum { SLOWER = 4 };
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+enum { SLOWER = 4 };
+#else
+enum { SLOWER = 1 };
+#endif
+#else
+enum { SLOWER = 1 };
+#endif
+
+/* How often a loop is to run here, instead of n times. */
+static inline int scaled(int n)
+{
+    const char *text = getenv("TEST_SCALE");
+    int scale = text != NULL ? atoi(text) : 1;
+    n /= SLOWER * (scale > 0 ? scale : 1);
+    return n > 0 ? n : 1;
+}
+
+#define ASSERT_INT(expected, got) ASSERT_EQ_FMT((int)(expected), (int)(got), "%d")
+
 static inline void start(plim_thread *thread, plim_thread_result (*run)(void *), void *arg)
 {
     if (plim_thread_create_(thread, run, arg) != 0) {

@@ -56,18 +56,6 @@ static void counted_free(void *memory)
 #include <signal.h>
 #endif
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-enum { SLOWER = 4 };
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-enum { SLOWER = 4 };
-#else
-enum { SLOWER = 1 };
-#endif
-#else
-enum { SLOWER = 1 };
-#endif
-
 /* ---- pieces ---- */
 
 enum { LOOP_S = 2 }; /* a long loop ends early after this, where others want the CPU as well */
@@ -86,15 +74,6 @@ enum { THREAD_ENDS_ARE_NOTICED = 0 };
 #else
 enum { THREAD_ENDS_ARE_NOTICED = 1 };
 #endif
-
-/* How often a loop is to run here, instead of n times. */
-static int scaled(int n)
-{
-    const char *text = getenv("TEST_SCALE");
-    int scale = text != NULL ? atoi(text) : 1;
-    n /= SLOWER * (scale > 0 ? scale : 1);
-    return n > 0 ? n : 1;
-}
 
 static bool make(bulkhead *b, int type, int32_t permits, int32_t queue)
 {
@@ -309,7 +288,6 @@ static bool stays_false(atomic_bool *done)
     return !atomic_load(done);
 }
 
-#define ASSERT_INT(expected, got) ASSERT_EQ_FMT((int)(expected), (int)(got), "%d")
 #define ASSERT_U64(expected, got) ASSERT_EQ_FMT((uint64_t)(expected), (uint64_t)(got), "%" PRIu64)
 
 #define ASSERT_FIGURES(b, running, waiting) \

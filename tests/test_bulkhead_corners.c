@@ -9,8 +9,6 @@
 #include "support.h"
 #include "greatest.h"
 
-#define ASSERT_INT(expected, got) ASSERT_EQ_FMT((int)(expected), (int)(got), "%d")
-
 /* A job that waits until it is let go, and what a callback of it has seen. */
 typedef struct actor {
     bulkhead_job job, other;

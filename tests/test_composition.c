@@ -19,34 +19,11 @@
 
 #include <string.h>
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-enum { SLOWER = 4 };
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-enum { SLOWER = 4 };
-#else
-enum { SLOWER = 1 };
-#endif
-#else
-enum { SLOWER = 1 };
-#endif
-
 #ifdef _WIN32
 enum { THREAD_ENDS_ARE_NOTICED = 0 };
 #else
 enum { THREAD_ENDS_ARE_NOTICED = 1 };
 #endif
-
-/* How often a loop is to run here, instead of n times. */
-static int scaled(int n)
-{
-    const char *text = getenv("TEST_SCALE");
-    int scale = text != NULL ? atoi(text) : 1;
-    n /= SLOWER * (scale > 0 ? scale : 1);
-    return n > 0 ? n : 1;
-}
-
-#define ASSERT_INT(expected, got) ASSERT_EQ_FMT((int)(expected), (int)(got), "%d")
 
 static const int64_t patience = PLIM_S(PATIENCE_S);
 
@@ -606,6 +583,69 @@ TEST a_worker_whose_thread_a_work_has_ended_may_still_call_the_loop(void)
     ASSERT_INT(0, loop_scheduler_close(&the_loop, LOOP_SCHEDULER_DRAIN, patience));
     ASSERT_INT(1, stops_told);
     ASSERT_INT(ECANCELED, result_of_lost);
+    ASSERT(bulkhead_destroy(&pool) == 0 && loop_scheduler_destroy(&the_loop) == 0);
+    PASS();
+}
+
+/* The same on an executor's thread, with what that has to do at its end. */
+typedef struct leased {
+    void (*run)(void *);
+    void *arg;
+    plim_thread thread;
+} leased;
+
+static void tell_at_the_end(void *unused)
+{
+    (void)unused;
+    loop_scheduler_call(&the_loop, count_stop, &stops_told, NULL);
+}
+
+static plim_thread_result run_leased(void *arg)
+{
+    leased *thread = arg;
+    PLIM_ON_THREAD_EXIT_(tell_at_the_end, NULL)
+    thread->run(thread->arg);
+    PLIM_ON_THREAD_EXIT_END_
+    return 0;
+}
+
+static int lease(void *ctx, void (*run)(void *), void *arg)
+{
+    leased *thread = ctx;
+    thread->run = run;
+    thread->arg = arg;
+    start(&thread->thread, run_leased, thread);
+    return 0;
+}
+
+static int end_thread_in_job(bulkhead_job *job)
+{
+    return end_the_thread(job);
+}
+
+static void free_job(bulkhead_job *job)
+{
+    free(job);
+}
+
+TEST a_thread_whose_job_has_ended_it_may_still_call_a_loop(void)
+{
+    if (!THREAD_ENDS_ARE_NOTICED) {
+        SKIPm("the ends of threads are not noticed here");
+    }
+    leased thread;
+    plim_executor executor = {lease, &thread};
+    bulkhead_options options = {.type = BULKHEAD_ASYNC, .permits = 1, .executor = &executor};
+    bulkhead_job *job = malloc(sizeof *job);
+    *job = (bulkhead_job){.run = end_thread_in_job, .done = free_job, .detached = true};
+    stops_told = 0;
+    ASSERT(make_loop(&the_loop, 0));
+    ASSERT_INT(0, bulkhead_init(&pool, &options));
+    ASSERT_INT(0, bulkhead_submit(&pool, job));
+    join(thread.thread);
+    ASSERT_INT(0, bulkhead_close(&pool, BULKHEAD_DRAIN, patience));
+    ASSERT_INT(0, loop_scheduler_close(&the_loop, LOOP_SCHEDULER_DRAIN, patience));
+    ASSERT_INT(1, stops_told);
     ASSERT(bulkhead_destroy(&pool) == 0 && loop_scheduler_destroy(&the_loop) == 0);
     PASS();
 }
@@ -1683,6 +1723,7 @@ SUITE(composition_suite)
     RUN_TEST(a_bulkhead_is_resized_under_a_loop);
     RUN_TEST(work_that_ends_its_thread_comes_back);
     RUN_TEST(a_worker_whose_thread_a_work_has_ended_may_still_call_the_loop);
+    RUN_TEST(a_thread_whose_job_has_ended_it_may_still_call_a_loop);
     RUN_TEST(a_coroutine_goes_to_a_bulkhead_and_back);
     RUN_TEST(the_smaller_of_weight_and_permits_is_the_limit);
     RUN_TEST(a_start_that_the_bulkhead_refuses_gives_its_weight_back);

@@ -51,18 +51,6 @@ static void counted_free(void *memory)
 #include <inttypes.h>
 #include <string.h>
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-enum { SLOWER = 4 };
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-enum { SLOWER = 4 };
-#else
-enum { SLOWER = 1 };
-#endif
-#else
-enum { SLOWER = 1 };
-#endif
-
 /* ---- pieces ---- */
 
 enum { LONG_S = 2 }; /* a long loop ends early after this, where others want the CPU as well */
@@ -82,16 +70,6 @@ static void remember_blocks(void *data)
     blocks_before = atomic_load(&blocks);
 }
 
-/* How often a loop is to run here, instead of n times. */
-static int scaled(int n)
-{
-    const char *text = getenv("TEST_SCALE");
-    int scale = text != NULL ? atoi(text) : 1;
-    n /= SLOWER * (scale > 0 ? scale : 1);
-    return n > 0 ? n : 1;
-}
-
-#define ASSERT_INT(expected, got) ASSERT_EQ_FMT((int)(expected), (int)(got), "%d")
 #define ASSERT_I64(expected, got) ASSERT_EQ_FMT((int64_t)(expected), (int64_t)(got), "%" PRId64)
 #define ASSERT_U64(expected, got) ASSERT_EQ_FMT((uint64_t)(expected), (uint64_t)(got), "%" PRIu64)
 

@@ -46,13 +46,6 @@ __attribute__((unused)) static int create_posix_late(pthread_t *t, const pthread
 #include <sys/time.h>
 #include <unistd.h>
 
-static int scaled(int n)
-{
-    const char *scale = getenv("TEST_SCALE");
-    int by = scale != NULL ? atoi(scale) : 1;
-    return by > 1 ? n / by + 1 : n;
-}
-
 /* What was called how often, and on which thread last. */
 typedef struct tally {
     atomic_int ran, told;

@@ -56,34 +56,11 @@ static ssize_t write_slowly(int fd, const void *data, size_t size)
     return written;
 }
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-enum { SLOWER = 4 };
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-enum { SLOWER = 4 };
-#else
-enum { SLOWER = 1 };
-#endif
-#else
-enum { SLOWER = 1 };
-#endif
-
 #ifdef PLIM_PARK_CND
 enum { HANDLERS_MAY_POST = 0 };
 #else
 enum { HANDLERS_MAY_POST = 1 };
 #endif
-
-/* How often a loop is to run here, instead of n times. */
-static int scaled(int n)
-{
-    const char *text = getenv("TEST_SCALE");
-    int scale = text != NULL ? atoi(text) : 1;
-    n /= SLOWER * (scale > 0 ? scale : 1);
-    return n > 0 ? n : 1;
-}
-
-#define ASSERT_INT(expected, got) ASSERT_EQ_FMT((int)(expected), (int)(got), "%d")
 
 enum { LONG_S = 2 }; /* a long loop ends early after this, where others want the CPU as well */
 
@@ -1002,8 +979,104 @@ TEST a_handler_may_post_to_a_loop_with_a_descriptor(void)
     PASS();
 }
 
+/* A thread that has left its loop, but takes long to end: a destructor of its own holds it up. */
+static pthread_key_t at_end;
+static csem end_began, may_end;
+
+static void end_slowly(void *unused)
+{
+    (void)unused;
+    csem_release(&end_began);
+    csem_acquire_for(&may_end, PLIM_S(PATIENCE_S));
+}
+
+static int have_a_slow_end(void *arg)
+{
+    return pthread_setspecific(at_end, arg);
+}
+
+static int start_it(void *arg)
+{
+    return loop_scheduler_start(arg);
+}
+
+static int do_nothing(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+typedef struct pair_of_loops {
+    loop_scheduler starter, other;
+    int error, result; /* of the call that starts the other */
+    int told;          /* what the other's task is told when it calls the starter */
+} pair_of_loops;
+
+static plim_thread_result call_start(void *arg)
+{
+    pair_of_loops *p = arg;
+    p->error = loop_scheduler_call(&p->starter, start_it, &p->other, &p->result);
+    return 0;
+}
+
+static plim_thread_result run_other(void *arg)
+{
+    pair_of_loops *p = arg;
+    loop_scheduler_run(&p->other);
+    return 0;
+}
+
+static void call_starter(loop_scheduler_task *task, int status)
+{
+    pair_of_loops *p = task->arg;
+    p->told = status == 0
+                  ? loop_scheduler_call_for(&p->starter, do_nothing, NULL, NULL, PLIM_S(PATIENCE_S))
+                  : -1;
+    loop_scheduler_stop(&p->other);
+}
+
+/* The starter waits for the end of the old thread, and the other loop, which a third thread runs by
+ * then, for the starter: that is no circle. */
+TEST who_waits_for_a_thread_that_has_left_a_loop_does_not_wait_for_the_loop(void)
+{
+    static pair_of_loops p;
+    plim_thread starts, runs;
+    csem_init(&end_began, 0);
+    csem_init(&may_end, 0);
+    ASSERT_INT(0, pthread_key_create(&at_end, end_slowly));
+    ASSERT_INT(0, loop_scheduler_init(&p.starter, NULL));
+    ASSERT_INT(0, loop_scheduler_init(&p.other, NULL));
+    ASSERT_INT(0, loop_scheduler_start(&p.starter));
+    ASSERT_INT(0, loop_scheduler_start(&p.other));
+    ASSERT_INT(0, loop_scheduler_call(&p.other, have_a_slow_end, &p, NULL));
+    loop_scheduler_stop(&p.other);
+    ASSERT_INT(0, csem_acquire_for(&end_began, PLIM_S(PATIENCE_S)));
+    start(&starts, call_start, &p);
+    ASSERT(EVENTUALLY(loop_scheduler_stall(&p.starter, NULL, NULL) == 0));
+    loop_scheduler_task task = {.run = call_starter, .arg = &p};
+    ASSERT_INT(0, loop_scheduler_post(&p.other, &task));
+    start(&runs, run_other, &p);
+    /* its call has come, or has been refused */
+    bool came = EVENTUALLY(loop_scheduler_snapshot(&p.starter).queued == 1 ||
+                           loop_scheduler_snapshot(&p.other).ran >= 2);
+    csem_release(&may_end);
+    join(runs);
+    join(starts);
+    ASSERT(came);
+    ASSERT_INT(0, p.told);
+    ASSERT_INT(0, p.error);
+    ASSERT_INT(EBUSY, p.result); /* the third thread ran it */
+    ASSERT_INT(0, loop_scheduler_close(&p.other, LOOP_SCHEDULER_DRAIN, PLIM_FOREVER));
+    ASSERT_INT(0, loop_scheduler_close(&p.starter, LOOP_SCHEDULER_DRAIN, PLIM_FOREVER));
+    ASSERT_INT(0, loop_scheduler_destroy(&p.other));
+    ASSERT_INT(0, loop_scheduler_destroy(&p.starter));
+    ASSERT_INT(0, pthread_key_delete(at_end));
+    PASS();
+}
+
 SUITE(own_thread_suite)
 {
+    RUN_TEST(who_waits_for_a_thread_that_has_left_a_loop_does_not_wait_for_the_loop);
     RUN_TESTp(its_thread_carries_its_name, NULL, "loop");
     RUN_TESTp(its_thread_carries_its_name, "chat", "chat");
     RUN_TESTp(its_thread_carries_its_name, "a name that is too long", "a name that is ");

@@ -660,6 +660,17 @@ else
 fi
 finish
 
+begin 'an allocator that is only half defined: a readable error'
+for name in $names; do
+    [ "$name" != semaphore ] || continue # it allocates nothing
+    for half in '-DPLIM_MALLOC=malloc' '-DPLIM_FREE=free'; do
+        for cc in $c_compilers; do
+            job "expect_error 'both PLIM_MALLOC and PLIM_FREE' $cc -std=c11 $half $compile alone_$name.c"
+        done
+    done
+done
+finish
+
 begin 'CSEM_INIT out of range does not compile'
 for header; do
     [ "$(name "$header")" = semaphore ] || continue
