@@ -22,7 +22,7 @@
  *                 answer(&requests[i], jobs[i].outcome, jobs[i].result);
  *             }
  *         }
- *         bulkhead_close(&database, BULKHEAD_DRAIN, PLIM_FOREVER);
+ *         bulkhead_close(&database, BULKHEAD_DRAIN, PLIM_S(30));
  *         return bulkhead_destroy(&database);
  *     }
  *
@@ -34,21 +34,25 @@
  *     bulkhead_enter, _enter_for, _try_enter, bulkhead_leave     a permit, and giving it back
  *     BULKHEAD_SCOPE(b) { ... }                                  both around a block
  *     bulkhead_invoke                                            both around a function call
- *   In the background, with one of type BULKHEAD_ASYNC:
+ *   In the background, with one of type BULKHEAD_ASYNC (a sync one runs jobs on the caller):
  *     bulkhead_submit, _submit_for     a job, which is also its queue entry and its future
  *     bulkhead_wait, bulkhead_cancel   until it is done; so that it does not begin
  *     bulkhead_reclaim                 after a run timeout: until its memory is yours again
  *     bulkhead_executor                the bulkhead, for whoever takes a plim_executor
  *   The whole:
  *     bulkhead_resize, bulkhead_wait_idle, bulkhead_close, bulkhead_destroy
- *     bulkhead_snapshot, bulkhead_histogram_quantile, bulkhead_prometheus, bulkhead_outcome_name
+ *     bulkhead_snapshot, bulkhead_outcome_name                   its figures; a name for a log
+ *     bulkhead_histogram_add, bulkhead_histogram_quantile        times: theirs, or your own
+ *   For Prometheus, metrics.h writes the figures of any number of bulkheads as one page.
  *
  *   They all share the same permits and, if they have to wait, the same queue, in order of arrival.
  *
  *   Jobs run on threads of the bulkhead, its workers: started when first needed, never more than
- *   `permits` (besides stuck ones, below), kept until it is closed. Each may own something (a
- *   connection, a file) that worker_start makes and worker_stop ends, both on its thread; jobs find
- *   it in job->resource. Or jobs run on your executor (without resources):
+ *   `permits` (besides stuck ones, below, and those that are in worker_stop). A worker ends when it
+ *   has had no job for BULKHEAD_IDLE_NS. Each may own something (a connection, a file) that
+ *   worker_start makes and worker_stop ends, both on its thread; jobs find it in job->resource. A
+ *   job that finds it broken says so by bulkhead_job_renew. Or jobs run on your executor (without
+ *   resources):
  *
  *         static int execute(void *ctx, void (*run)(void *), void *arg)
  *         {
@@ -71,7 +75,7 @@
  * ERRORS
  *   0 or an errno value is returned; errno itself is left alone, and a call that fails changes
  *   nothing. <errno.h> comes with this header. What a job returns is never mixed with these.
- *     EINVAL     a bad option or argument; submit to a bulkhead of type BULKHEAD_SYNC
+ *     EINVAL     a bad option or argument
  *     EAGAIN     full: no permit for a try, or nobody more may wait; also: the executor refused,
  *                or the system has no thread for a worker
  *     ETIMEDOUT  not in time
@@ -106,9 +110,11 @@
  *   Visibility   What was done before submit is seen by run; what run did, by whoever returns from
  *                wait, and by done. What was done before leave is seen by who enters next.
  *   Lifetime     A job's memory is yours again when wait has returned 0 (after TIMED_OUT: reclaim);
- *                if it is detached, in done; all of them when close or wait_idle has returned 0
- *                and none has TIMED_OUT. The bulkhead's is yours when destroy has returned 0; no
- *                other call, a wait for a job included, may overlap with destroy.
+ *                if several threads wait for it, when all of these waits have returned. If it is
+ *                detached: in done. All jobs are yours when close or wait_idle has returned 0 and
+ *                none has TIMED_OUT; every done has returned by then. The bulkhead's memory is
+ *                yours when destroy has returned 0; no other call, a wait for a job included, may
+ *                overlap with destroy.
  *
  * LIMITS
  *   Permits      2^27 - 1 at once, and 2^28 - 1 waiting; BULKHEAD_UNLIMITED means these.
@@ -125,23 +131,33 @@
  *                its own thread, from running job to running job of other bulkheads or through
  *                the event loops of loop_scheduler.h, gets EDEADLK too, if all this is in one
  *                source file and no more than 63 long (a static thread-local variable of each file
- *                notes where a thread is; there is no other static data). A job that still waits
- *                for its permit, or in the queue of an executor, ends that search: who is to let it
- *                run is not followed. So an invoke in a task of the very loop that is the executor
- *                hangs.
+ *                notes where a thread is; there is no other static data). So does a wait on the
+ *                thread of the very loop that is the executor. A job that still waits for its
+ *                permit, or in the queue of another executor, ends that search: who is to let it
+ *                run is not followed.
  *   Threads      A job may end its thread (thrd_exit, pthread_exit; on POSIX systems, and in C++ if
- *                exceptions are enabled): it counts as FAILED with ECANCELED. A function given to
- *                invoke that runs on the caller's thread must return, and so must done and all
- *                functions of the options; and soon, for it may be the supervisor who calls them,
- *                and deadlines wait meanwhile. Jobs on own workers run with signals blocked, except
- *                those of faults: unblock them before you fork and exec.
- *   Executors    What the executor has accepted counts as running, even if it has not begun: cancel
- *                gives EBUSY, and a cancel, an expiry or an abort takes effect when the executor
- *                gets to it, without calling run. One that runs jobs on the spot, in execute, is
- *                fine for jobs that return without waiting for others, and without delays, retries
- *                or timeouts.
+ *                exceptions are enabled): it counts as FAILED with ECANCELED, and is not tried
+ *                again. What runs on the caller's thread must return: functions given to invoke,
+ *                and jobs of a sync bulkhead. So must done and all functions of the options; and
+ *                soon, for the supervisor may call them, and deadlines wait meanwhile. Jobs on own
+ *                workers run with signals blocked, except those of faults: unblock them before you
+ *                fork and exec, or define PLIM_WORKER_SIGNALS.
+ *   Executors    A job that the executor has accepted holds its permit, but has not begun: you can
+ *                cancel it, it may expire, and an abort ends it, at once. What is left of it in the
+ *                executor does nothing; close waits for that, and destroy says EBUSY until then.
+ *                One that runs jobs on the spot, in execute, is fine for jobs that return without
+ *                waiting for others, and without delays, retries or timeouts.
+ *   Sync         Jobs of a sync bulkhead run on the thread that submits them, which also waits for
+ *                their delays and retries. They are accepted when they have their permit: a delay
+ *                before that is in no figure, and ends with a close. A run timeout is noticed when
+ *                the body returns. Another thread that cancels such a job, or waits for it, must
+ *                know that it has been accepted, from its run for instance. Here, and on the spot
+ *                of an executor, a done that submits goes one call deeper each time.
  *   Signals      No call is safe in a signal handler.
- *   Processes    Not shared between processes; not usable in the child after fork().
+ *   Processes    Not shared between processes. After fork(), in the child: close and destroy
+ *                return 0 at once and touch nothing, so a destructor of yours may call them. Make
+ *                no other call; init it anew, at the same address if you like. What the parent's
+ *                threads had allocated is lost to the child.
  *   Languages    C11 or later, C++11 or later; a C file and a C++ file may share an object. Before
  *                C++20 set options field by field. On Windows link with -lsynchronization.
  *                C++: a job must not throw.
@@ -150,7 +166,10 @@
  *   May differ between files:
  *     PLIM_SPIN n            how often to look before sleeping (100; 0 never spins)
  *     PLIM_ASSERT(c, text)   called with c false when misuse is found that no error can report
- *     PLIM_USE_PTHREADS      POSIX threads even where C11's exist
+ *     PLIM_USE_PTHREADS      POSIX mutexes even where C11's exist
+ *     PLIM_WORKER_SIGNALS    threads made here keep the signal mask of the thread that makes them
+ *     BULKHEAD_IDLE_NS       how long a worker waits for a job before it ends (10 s); that of the
+ *                            file whose call starts the worker counts
  *   Must be the same in all files that share an object; nothing checks it:
  *     PLIM_MALLOC(size), PLIM_FREE(memory)   instead of malloc and free
  *     PLIM_PROCESS_SHARED    has no use here; for a semaphore.h beside this header
@@ -213,8 +232,9 @@ typedef enum bulkhead_event_type {
  * use arg. */
 typedef struct bulkhead_event {
     bulkhead_event_type type;
-    const bulkhead_job *job; /* NULL: a call of enter or invoke, or no job is concerned */
-    void *arg;               /* of the job */
+    const bulkhead_job *job; /* NULL: a call of enter or invoke, work for bulkhead_executor, or none
+                                is concerned */
+    void *arg;               /* of the job, or of the work; NULL for a call */
     bulkhead_outcome outcome;
     int result;
     uint32_t attempt; /* from 1; 0: it has not begun */
@@ -239,8 +259,10 @@ typedef struct bulkhead_options {
     int64_t run_timeout_ns; /* how long an attempt may take (0: for ever) */
     void (*on_event)(void *user, const bulkhead_event *event); /* may call back into the bulkhead */
     void *user;                                                /* for the functions above */
-    const char *name; /* of the workers: name-0, name-1, ..., on Linux; is copied ("bulkhead") */
-    uint32_t flags;   /* BULKHEAD_UNFAIR | BULKHEAD_INLINE | BULKHEAD_STATS | BULKHEAD_TIMINGS */
+    const char *name;  /* of the workers: name-0, name-1, ..., on Linux, before worker_start is
+                          called; is copied ("bulkhead") */
+    uint32_t flags;    /* BULKHEAD_UNFAIR | BULKHEAD_INLINE | BULKHEAD_STATS | BULKHEAD_TIMINGS */
+    size_t stack_size; /* of its threads, in bytes, at least (0: the system's default) */
 } bulkhead_options;
 
 /* A job. Zero it, set run, and what you need of the rest; *job is yours to place (defined after the
@@ -253,7 +275,8 @@ typedef struct bulkhead_options {
  *                                        (NULL: nothing)
  *     bool detached;                     done is the last touch: it may free or resubmit the job,
  *                                        and nobody may wait for it; after a run timeout it is
- *                                        called when the body has returned
+ *                                        called when the body has returned. You may cancel it as
+ *                                        long as you know that its done has not freed it
  *     int64_t delay_ns;                  not before this time from now; has a place in the queue
  *     int64_t start_within_ns;           EXPIRED if it has not begun by then, counted from when
  *                                        it is due (0: no limit)
@@ -261,6 +284,7 @@ typedef struct bulkhead_options {
  *     uint32_t attempts;                 instead of the bulkhead's (0: the same)
  *   to read in run:
  *     void *resource;                    what worker_start made
+ *     unsigned worker;                   the index that worker_start got
  *     uint32_t attempt;                  from 1
  *   to read when it is done, and in done:
  *     bulkhead_outcome outcome;
@@ -277,7 +301,7 @@ typedef struct bulkhead_histogram {
 
 /* All of one instant, except sync totals, which are read one after the other. */
 typedef struct bulkhead_stats {
-    uint32_t permits, queue;              /* as set; BULKHEAD_UNLIMITED */
+    uint32_t permits, queue;              /* as set; BULKHEAD_UNLIMITED; 0: none */
     uint32_t in_use, available;           /* permits; available is 0 if a resize left too many */
     uint32_t queued;                      /* jobs and callers that wait for a permit now */
     uint32_t delayed;                     /* jobs that wait for their time */
@@ -292,7 +316,7 @@ typedef struct bulkhead_stats {
     uint64_t retried;             /* attempts after a first */
     uint64_t late;                /* bodies that returned after their run timeout */
     int64_t longest_wait_ns;      /* of the first in the queue, so far (needs BULKHEAD_TIMINGS) */
-    bulkhead_histogram wait, run; /* (need BULKHEAD_TIMINGS) until let in; each attempt's body */
+    bulkhead_histogram wait, run; /* (need BULKHEAD_TIMINGS) until it begins; each attempt's body */
 } bulkhead_stats;
 
 /* Prepares it; options NULL are all zero. Starts no thread; allocates only for BULKHEAD_TIMINGS.
@@ -300,18 +324,37 @@ typedef struct bulkhead_stats {
 static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options);
 
 /* Reads PREFIXPERMITS, PREFIXQUEUE and PREFIXTIMEOUT_MS from the environment (prefix "WORKER_":
- * WORKER_PERMITS, ...), or else PREFIXDEFAULT_PERMITS, ...; what is set nowhere stays as it is in
- * options. A value is digits; "unlimited" and "null" lift the limit; 0 is PLIM_NONE, except
- * for permits, where it is an error. Returns 0, or EINVAL on anything else, and then options are
- * left alone. */
+ * WORKER_PERMITS, ...), or else PREFIXDEFAULT_PERMITS, ...; what is set nowhere, or empty, stays as
+ * it is in options. A value is digits; "unlimited" and "null" lift the limit; 0 is PLIM_NONE. For
+ * permits 0 is an error; so is a limit above the largest (see LIMITS). Returns 0; EINVAL for all
+ * else, or if the prefix has more than 200 characters, and then options are left alone. */
 static inline int bulkhead_options_from_env(bulkhead_options *options, const char *prefix);
 
-/* Lets nobody in any more (ESHUTDOWN), and waits until all is over and the workers have ended.
- * DRAIN: who waits in the queue is still served, and jobs keep their delays and retries; when the
- * time is over it becomes an ABORT. ABORT: who waits is sent away, callers with ESHUTDOWN, jobs
- * as ABORTED, in order; what runs goes on. Several may close: each waits for the same end. Blocks;
- * a timeout of 0 or less begins it and does not wait.
- * Returns 0 all is over; ETIMEDOUT something still runs (call it again); EINVAL; EDEADLK, having
+/* The same for variables with names of your own; a name that is NULL is not read. If a value is
+ * wrong, *wrong says which variable has it (wrong may be NULL). Call it for the defaults first, and
+ * then again for what goes before them. */
+typedef struct bulkhead_names {
+    const char *permits, *queue, *timeout_ms;
+} bulkhead_names;
+static inline int bulkhead_options_from_names(bulkhead_options *options,
+                                              const bulkhead_names *names, const char **wrong);
+
+/* Reads a limit that comes from elsewhere: digits, "unlimited" or "null"; 0 is PLIM_NONE. Returns
+ * 0; EINVAL on anything else, or above 2^27 - 1, and then *value is left alone. */
+static inline int bulkhead_parse_limit(const char *text, int32_t *value);
+
+/* Lets nobody in any more (ESHUTDOWN), and waits until all is over and the workers have ended, at
+ * most timeout_ns (and 0.1 s for threads that are just ending). Several may close: each waits for
+ * the same end. Blocks.
+ *   DRAIN  What was accepted still runs, with its delays and retries. When a time above 0 has
+ *          passed, what has not begun is ended as by ABORT. A time of 0 or less begins the drain
+ *          and does not wait. A job that a done submits meanwhile is refused: if yours do that,
+ *          call bulkhead_wait_idle first. Give a limit: a drain without one never ends if
+ *          worker_start fails for ever, as when a database is down.
+ *   ABORT  Callers that wait get ESHUTDOWN. Jobs that have not begun end as ABORTED, in order. What
+ *          runs goes on, and bulkhead_job_cancelled tells it so. Right for jobs that run as long as
+ *          the program does.
+ * Returns 0 all is over; ETIMEDOUT something is left (call it again); EINVAL; EDEADLK, having
  * changed nothing, if it would wait inside a job or a callback, or for ever while this thread holds
  * a permit. */
 static inline int bulkhead_close(bulkhead *b, int how, int64_t timeout_ns);
@@ -347,10 +390,11 @@ static inline int bulkhead_leave(bulkhead *b);
 static inline int bulkhead_invoke(bulkhead *b, int (*fn)(void *), void *arg, int *result);
 
 /* Hands the job over. It is run when a permit is free, in order; *job must stay where it is until
- * it is done. If the queue is full: waits for a place as timeout_ns in the options says. Never
- * waits for a permit. Returns 0; EAGAIN full, no thread or the executor refused; ETIMEDOUT,
- * ESHUTDOWN, EDEADLK, EINVAL (no run, negative times, a sync bulkhead), EBUSY (it is in flight),
- * ENOMEM. On an error run and done are never called. */
+ * it is done. If the queue is full, waits as timeout_ns in the options says, until a place is free
+ * (without a queue: a permit). On a sync bulkhead it waits for a permit as enter does, runs the job
+ * on this thread, and returns when the job is done. Returns 0; EAGAIN full, no thread or the
+ * executor refused; ETIMEDOUT, ESHUTDOWN, EDEADLK, EINVAL (no run, negative times), EBUSY (it is in
+ * flight), ENOMEM. On an error run and done are not called, and *job is as it was. */
 static inline int bulkhead_submit(bulkhead *b, bulkhead_job *job);
 
 /* The same; waits at most timeout_ns for a place in the queue; 0 or less: ETIMEDOUT when full. Each
@@ -368,34 +412,42 @@ static inline int bulkhead_wait(bulkhead_job *job, int64_t timeout_ns);
  * EDEADLK (inside that body), EINVAL (never submitted, or detached: its done is called then). */
 static inline int bulkhead_reclaim(bulkhead_job *job, int64_t timeout_ns);
 
-/* Takes a job out of the queue. Returns 0 it had not begun and has ended CANCELLED, its done was
+/* Ends a job that has not begun. Returns 0 it had not and has ended CANCELLED, its done was
  * called here; EBUSY it runs, bulkhead_job_cancelled tells it so, and it is not tried again;
  * EALREADY it is done, or its done is being called; EINVAL it was not submitted to b. Never blocks
  * for long. Requires: the job's memory has not been given back, as it may be once it is done. */
 static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job);
 
-/* Inside run: has somebody cancelled the job, or has its run timeout passed? */
+/* Inside run: is its result wanted no more? True once somebody has cancelled the job, once its run
+ * timeout has passed, and once the bulkhead was closed with ABORT or a DRAIN whose time has passed.
+ */
 static inline bool bulkhead_job_cancelled(const bulkhead_job *job);
 
-/* Changes the limits; they mean what they do in the options. Nothing that runs or waits is stopped:
- * a shrink takes effect as jobs end. Never waits. Returns 0, or EINVAL. */
+/* Inside run: what worker_start has made is broken. When this attempt has ended, worker_stop and
+ * worker_start are called again, before the worker takes its next job. */
+static inline void bulkhead_job_renew(bulkhead_job *job);
+
+/* Changes the limits; they mean what they do in the options. PLIM_KEEP leaves a limit as it is; so
+ * does 0 if the limit is none, so that you can give back what a snapshot has just said. Nothing
+ * that runs or waits is stopped: a shrink takes effect as jobs end. Never waits. Returns 0, EINVAL.
+ */
 static inline int bulkhead_resize(bulkhead *b, int32_t permits, int32_t queue);
 
-/* Waits for an instant at which nothing runs, waits or is delayed. Returns 0, ETIMEDOUT, EDEADLK
+/* Waits for an instant at which nothing runs, waits or is delayed, and no done is being called, not
+ * even of a detached job. Returns 0, ETIMEDOUT, EDEADLK
  * (inside a job or a callback, or for ever while this thread holds a permit). */
 static inline int bulkhead_wait_idle(bulkhead *b, int64_t timeout_ns);
 
 /* All figures, of one instant. Takes the lock for as long as it takes to copy them. */
 static inline bulkhead_stats bulkhead_snapshot(bulkhead *b);
 
+/* Adds a time to a histogram of your own; one of all zero is empty. A negative time counts as 0.
+ * Requires: no other thread uses the histogram meanwhile. metrics.h writes it for Prometheus. */
+static inline void bulkhead_histogram_add(bulkhead_histogram *h, int64_t ns);
+
 /* The time that a share q of all (0.5: half, 0.99) did not exceed; as the upper end of its bucket,
  * at most a quarter too long. 0 if there are none. */
 static inline int64_t bulkhead_histogram_quantile(const bulkhead_histogram *h, double q);
-
-/* Writes the figures in the text format of Prometheus, with the label bulkhead="name", at most
- * capacity bytes with the final 0. Returns how long the whole is, without that, like snprintf. */
-static inline size_t bulkhead_prometheus(const bulkhead_stats *stats, const char *name, char *out,
-                                         size_t capacity);
 
 /* "succeeded" and so on, for logs. */
 static inline const char *bulkhead_outcome_name(bulkhead_outcome outcome);
@@ -710,6 +762,7 @@ typedef struct plim_executor {
 
 #define PLIM_FOREVER INT64_MAX /* a timeout that never passes */
 #define PLIM_NONE (-1)         /* in options, where 0 stands for a default: really none */
+#define PLIM_KEEP (-INT32_MAX) /* in a resize: this limit stays; no sum comes out so by mistake */
 #define PLIM_US(n) ((int64_t)(n)*1000)
 #define PLIM_MS(n) ((int64_t)(n)*1000000)
 #define PLIM_S(n) ((int64_t)(n)*1000000000)
@@ -871,9 +924,9 @@ PLIM_SLOW_ void plim_add_cpus_(long thread, unsigned long *mask, size_t words)
     }
 }
 
-/* Asks each time, because a cached answer would be static state; a spin asks at most once. A thread
- * that is bound to one CPU may have its partner on another: so the mask of the process's first
- * thread counts too. */
+/* For loop_scheduler.h, which asks once for each loop; a counter never asks, see "Spinning". A
+ * thread that is bound to one CPU may have its partner on another: so the mask of the process's
+ * first thread counts too. */
 PLIM_SLOW_ bool plim_many_cpus_(void)
 {
     unsigned long mask[16] = {0};
@@ -932,9 +985,9 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
 /* ---- 4. The word ---------------------------------------------------------------------------- */
 
 /*
- *   63      33   32    31       13   12    11    4  3      0
- *   AVAILABLE  CLOSED   WAITERS    CLOSED  TOKENS   STARVING
- *   `---- high half --´ `----------- low half -------------´
+ *   63      33   32    31       13   12    11   8  7    4  3      0
+ *   AVAILABLE  CLOSED   WAITERS    CLOSED  SPIN    TOKENS   STARVING
+ *   `---- high half --´ `---------------- low half ----------------´
  *
  * AVAILABLE  31 bits, signed. Permits that nobody holds; negative is debt, left by a reduction.
  *            On top, so that a carry or borrow leaves the word instead of hitting a neighbour.
@@ -944,7 +997,9 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
  * WAITERS    19 bits. Threads registered to wait, in both lanes. +1 by the thread itself when it
  *            registers, -1 by the same thread in the step that ends its wait, whatever the end.
  *            So it is exact, and a bound on it (admit) is exact.
- * TOKENS     8 bits. Wake-ups of the normal lane that were issued and not yet used. Raised by
+ * SPIN       4 bits. What spinning was worth lately; a hint that no decision of who gets a permit
+ *            depends on. See "Spinning". Changed only in steps that change something else as well.
+ * TOKENS     4 bits. Wake-ups of the normal lane that were issued and not yet used. Raised by
  *            settle, in the step that makes a permit available, by as many as it then wakes.
  *            Legal to be too high for a while (a permit was taken by a passer-by); illegal to be
  *            too high with all waiters asleep, since releases would then wake nobody. That is why
@@ -954,7 +1009,8 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
  *            owed to each: everyone else may take only what exceeds STARVING.
  *
  * Normal waiters sleep on the low half, starving ones on the high half; a sleeper tells the kernel
- * which value it saw there, and does not fall asleep if it has changed meanwhile.
+ * which value it saw there, and does not fall asleep if it has changed meanwhile. (A change of SPIN
+ * alone sends a normal waiter back for nothing, but only threads that see no waiter change it.)
  *
  * Invariants, true after every step ("free" is AVAILABLE - STARVING; not when CLOSED):
  *   I1  TOKENS >= min(free, WAITERS - STARVING), or TOKENS is at its limit
@@ -974,6 +1030,24 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
  * CLOSED), and whoever needs it awake raises TOKENS (or CLOSED) first.
  * The starving lane needs no tokens: its sleepers compare AVAILABLE itself, nobody else takes what
  * is owed to them, and settle wakes one for each unit by which min(AVAILABLE, STARVING) grows.
+ *
+ * Between processes (PLIM_PROCESS_SHARED) all that is not enough, because a waiter can vanish: its
+ * process is killed, or stopped for hours. A token or a place in the starving lane, which only that
+ * waiter takes back, would keep permits from the living. So there are neither: TOKENS and STARVING
+ * stay 0, and what the dead leave behind is a number in WAITERS.
+ *   J1  WAITERS >= the threads that wait and live, or WAITERS is at its limit, and then stays there
+ *   J2  each step that leaves permits free while WAITERS > 0, except a newcomer's that takes some,
+ *       is followed by a wake-up call for min(free, WAITERS) sleepers
+ * Why no wake-up is lost there. All waiters sleep on the high half, so nobody falls asleep if
+ * AVAILABLE or CLOSED has changed since it looked, and found nothing. Changed and changed back is
+ * no harm: then there is nothing free again. So every sleeper fell asleep when no permit was free.
+ * Any permit that got free since came with a step of J2, and by J1 that step's call reaches each
+ * sleeper that can have one. A woken waiter that takes a permit makes such a step too, and so wakes
+ * the next.
+ * What the dead can still take along is the call itself: the woken one dies, or is stopped, before
+ * it takes the permit, or the giver dies between its step and the call. That is why nobody sleeps
+ * there for longer than PLIM_SHARED_NAP_NS_ without looking again. So a death costs a system call
+ * in each later release (WAITERS is never 0 again), once perhaps such a delay, and no permit.
  */
 struct plim_counter {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) word;
@@ -985,13 +1059,24 @@ struct plim_counter {
 
 #ifndef PLIM_STARVING_MAX_ /* the explorer makes these two 1, to reach them with few threads */
 #define PLIM_STARVING_MAX_ 15u
-#define PLIM_TOKENS_MAX_ 255u
+#define PLIM_TOKENS_MAX_ 15u
 #endif
 #define PLIM_WAITERS_MAX 524287u     /* 2^19 - 1 threads may wait at once */
 #define PLIM_PERMITS_MAX 1073741823u /* 2^30 - 1 */
 
+/* Do processes share counters? A constant, so that either protocol costs the other nothing. */
+#ifdef PLIM_PROCESS_SHARED
+#define PLIM_SHARED_ 1
+#else
+#define PLIM_SHARED_ 0
+#endif
+#define PLIM_SHARED_NAP_NS_ PLIM_S(1)
+
 #define PLIM_STARVING_ONE_ ((uint64_t)1)
 #define PLIM_TOKENS_ONE_ ((uint64_t)1 << 4)
+#define PLIM_SHY_ONE_ ((uint64_t)1 << 8)
+#define PLIM_RARE_ONE_ ((uint64_t)1 << 10)
+#define PLIM_SPIN_BITS_ ((uint64_t)15 << 8)
 #define PLIM_CLOSED_BITS_ ((uint64_t)1 << 32 | (uint64_t)1 << 12)
 #define PLIM_WAITERS_ONE_ ((uint64_t)1 << 13)
 #define PLIM_PERMIT_ONE_ ((uint64_t)1 << 33)
@@ -1014,6 +1099,17 @@ static inline uint32_t plim_tokens_(uint64_t w)
 static inline uint32_t plim_starving_(uint64_t w)
 {
     return (uint32_t)w & PLIM_STARVING_MAX_;
+}
+
+/* The two halves of SPIN. */
+static inline uint32_t plim_shy_(uint64_t w)
+{
+    return (uint32_t)w >> 8 & 3;
+}
+
+static inline uint32_t plim_rare_(uint64_t w)
+{
+    return (uint32_t)w >> 10 & 3;
 }
 
 static inline bool plim_closed_(uint64_t w)
@@ -1071,9 +1167,9 @@ static inline uint32_t plim_entitled_(uint64_t w)
 }
 
 /* Ends every transition that may have made more permits free, or used up a token while some are:
- * restores I1 and I3 and says whom to wake for it. Exactly those are woken that are needed and have
- * not been: the wakes are the amounts by which tokens, or the entitled starving waiters, grow.
- * (I4 needs no restoring: a normal waiter never stops being one without dropping a token.) */
+ * restores I1 and I3, or J2, and says whom to wake for it. Exactly those are woken that are needed
+ * and have not been: the wakes are the amounts by which tokens, or the entitled starving waiters,
+ * grow. (I4 needs no restoring: a normal waiter never stops being one without dropping a token.) */
 static inline plim_step plim_settle_(uint64_t before, uint64_t after, int answer)
 {
     plim_step step = {after, 0, 0, answer};
@@ -1083,6 +1179,12 @@ static inline plim_step plim_settle_(uint64_t before, uint64_t after, int answer
 
     if (plim_closed_(after)) {
         step.word = after - tokens * PLIM_TOKENS_ONE_; /* close has woken everybody already */
+        return step;
+    }
+    if (PLIM_SHARED_) { /* J2; whoever was called before may be dead, so it counts for nothing */
+        step.wake_starving = surplus <= 0                 ? 0
+                             : (uint32_t)surplus < normal ? (uint32_t)surplus
+                                                          : normal;
         return step;
     }
     uint32_t wanted = surplus <= 0 ? 0 : (uint32_t)surplus < normal ? (uint32_t)surplus : normal;
@@ -1106,13 +1208,21 @@ static inline plim_step plim_take_step_(uint64_t w, uint32_t n)
     return plim_answer_(w, plim_closed_(w) ? ESHUTDOWN : EAGAIN);
 }
 
+/* What a thread adds to the word when it registers, and takes off when it leaves. Between processes
+ * WAITERS may be full of the dead: then it says "many", for good, and nobody changes it (J1). */
+static inline uint64_t plim_one_waiter_(uint64_t w)
+{
+    return PLIM_SHARED_ && plim_waiters_(w) == PLIM_WAITERS_MAX ? 0 : PLIM_WAITERS_ONE_;
+}
+
 /* Take a permit, else register as a waiter if fewer than `limit` wait, else refuse: one decision,
  * so no more than the permits run and no more than the limit wait, at any instant. */
 static inline plim_step plim_admit_step_(uint64_t w, uint32_t limit)
 {
     plim_step step = plim_take_step_(w, 1);
-    if (step.answer == EAGAIN && plim_waiters_(w) < limit) {
-        return plim_answer_(w + PLIM_WAITERS_ONE_, PLIM_WAITS_);
+    if (step.answer == EAGAIN &&
+        (plim_waiters_(w) < limit || (PLIM_SHARED_ && limit == PLIM_WAITERS_MAX))) {
+        return plim_answer_(w + plim_one_waiter_(w), PLIM_WAITS_);
     }
     return step;
 }
@@ -1169,7 +1279,7 @@ static inline plim_step plim_leave_step_(uint64_t w, int lane, uint32_t permits,
 {
     PLIM_ASSERT(plim_waiters_(w) > 0, "a thread waits on memory that was reused: do not destroy "
                                       "or initialise an object that threads wait on");
-    uint64_t after = w - permits * PLIM_PERMIT_ONE_ - PLIM_WAITERS_ONE_;
+    uint64_t after = w - permits * PLIM_PERMIT_ONE_ - plim_one_waiter_(w);
     after = lane == PLIM_LANE_STARVING ? after - PLIM_STARVING_ONE_ : plim_drop_token_(after);
     return plim_settle_(w, after, answer);
 }
@@ -1191,7 +1301,7 @@ static inline plim_step plim_wait_step_(uint64_t w, int lane, bool aged, bool ex
     if (expired) {
         return plim_leave_step_(w, lane, 0, ETIMEDOUT);
     }
-    if (!starving && aged && plim_starving_(w) < PLIM_STARVING_MAX_) {
+    if (!PLIM_SHARED_ && !starving && aged && plim_starving_(w) < PLIM_STARVING_MAX_) {
         /* Nothing to settle: no permit is free, and this frees none. */
         return plim_answer_(plim_drop_token_(w) + PLIM_STARVING_ONE_, PLIM_PROMOTED_);
     }
@@ -1221,6 +1331,8 @@ static inline plim_step plim_wait_step_(uint64_t w, int lane, bool aged, bool ex
  * wake-up call that follows uses its address as a name only: at worst it wakes a stranger that has
  * come to sleep on the same address, who looks at its own word and sleeps on.
  */
+#define PLIM_NAP_NS_ PLIM_US(50)
+
 #ifdef PLIM_PARK_CND
 
 /* The sleeper, on the stack of the thread that sleeps. Its first fields belong to the counter's
@@ -1235,13 +1347,23 @@ typedef struct plim_sleeper_ {
 
 /* A spin lock, held for a few instructions, because C11's mutex cannot be initialised statically
  * and would have to be destroyed. The word changes only under it: so nobody can be granted a
- * permit, and free the counter, before the giver has let go of the lock, its last touch. */
+ * permit, and free the counter, before the giver has let go of the lock, its last touch.
+ * Whoever finds it taken offers its CPU. If that was in vain many times, it naps: a thread of a
+ * higher priority that only yields would keep the holder from ever running. The nap takes the lock
+ * of a counter of its own, which nobody holds, so it does not come back here. */
+PLIM_SLOW_ void plim_nap_(int64_t until);
+
+#define PLIM_LOCK_LOOKS_ 64
 static inline void plim_lock_(plim_counter *c)
 {
     uint32_t open = 0;
-    while (!plim_cas_acquire_(&c->lock, &open, 1)) {
+    for (int look = 1; !plim_cas_acquire_(&c->lock, &open, 1); look++) {
         open = 0;
-        plim_thread_yield_();
+        if (look % PLIM_LOCK_LOOKS_ == 0) {
+            plim_nap_(plim_now_() + PLIM_NAP_NS_);
+        } else {
+            plim_thread_yield_();
+        }
     }
 }
 
@@ -1573,43 +1695,110 @@ PLIM_FAST_ bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_step 
  * the rest would sleep for ever. */
 #define PLIM_PATIENCE_NS_ PLIM_US(500)
 
-/* How many times to look at the word before sleeping. A wake-up across CPUs costs many times what
- * a short hold does, so a few microseconds of looking are worth it where another CPU may give the
- * permit meanwhile; 0 turns it off. May differ between files.
- * One wait in 16 looks 16 times as often, which doubles the average. Without that, two threads that
- * hand over to each other and have once lost step never find it again: each wake-up takes longer
- * than the other side looks, so that one sleeps too, and needs a wake-up again. */
+/*
+ * Spinning. A wake-up across CPUs costs many times what a short hold does, so a thread that finds
+ * no permit looks at the word for a while before it sleeps. That is worth it only if another CPU
+ * gives the permit meanwhile, and nobody can say so beforehand: there may be one CPU, or the giver
+ * may have to be woken first. So each counter remembers in SPIN how its last spins ended.
+ *
+ * SHY   2 bits. At 0 and 1 a spin looks PLIM_SPIN times, at 2 a quarter of that, at 3 not at all.
+ *       One that fails adds 1, one that sees a permit takes 1 off.
+ * RARE  2 bits. After a failed spin, one thread in 16, 32, 64 or 2048 goes on for PLIM_TRY_NS_: it
+ *       tries. Without that, two threads that hand over to each other and have once lost step never
+ *       find it again: each wake-up takes longer than the other side looks, so that one sleeps too,
+ *       and needs a wake-up again. A try adds 1, whatever its end, because a permit that comes so
+ *       late is no gain by itself; a spin that sees a permit makes it 0. A try that sees one makes
+ *       SHY 1: if the two are in step now, the next spins prove it.
+ *
+ * Both change in the step that takes the permit or registers the waiter, so they cost none. Where
+ * spinning never helps, it soon costs a throw of dice per wait, and a try in two thousand.
+ */
 #ifndef PLIM_SPIN
-#define PLIM_SPIN 100
+#define PLIM_SPIN 100 /* 0 turns it off; may differ between files */
 #endif
-#define PLIM_SPIN_UNASKED_ 20 /* cheaper than asking whether there is another CPU */
-#define PLIM_SPIN_LONG_ 16
+#define PLIM_SPIN_UNASKED_ 20 /* looks that cost less than any doubt whether they help */
+#define PLIM_SPIN_LONG_ 16    /* looks of a try between two looks at the clock */
+#ifndef PLIM_TRY_NS_          /* a platform whose clock stands still while it looks makes it 0 */
+#define PLIM_TRY_NS_ PLIM_US(100)
+#endif
+
+enum { PLIM_UNSPUN_, PLIM_SPIN_LOST_, PLIM_SPIN_WON_, PLIM_TRY_LOST_, PLIM_TRY_WON_ };
+
+typedef struct plim_spun_ {
+    int how;     /* one of those */
+    int64_t now; /* when it ended, or 0 if it took no look at the clock */
+} plim_spun_;
+
+/* What a spin was worth, written into the word. */
+static inline uint64_t plim_learn_(uint64_t w, int how)
+{
+    uint32_t shy = plim_shy_(w), rare = plim_rare_(w);
+    switch (how) {
+    case PLIM_SPIN_WON_:
+        shy -= shy > 0;
+        rare = 0;
+        break;
+    case PLIM_TRY_WON_:
+        shy = 1;
+        rare += rare < 3;
+        break;
+    case PLIM_TRY_LOST_:
+        rare += rare < 3;
+        shy += shy < 3;
+        break;
+    case PLIM_SPIN_LOST_:
+        shy += shy < 3;
+        break;
+    default:
+        return w;
+    }
+    return (w & ~PLIM_SPIN_BITS_) | shy * PLIM_SHY_ONE_ | rare * PLIM_RARE_ONE_;
+}
 
 /* A sleep that lasted less than this did not happen: the word had moved before the kernel looked,
  * or a wake-up was under way already. */
 #define PLIM_HURRIED_NS_ PLIM_US(10)
-#define PLIM_NAP_NS_ PLIM_US(50)
 
-/* Looks for a while whether a permit gets free, and returns the last word seen. Only while nobody
- * waits: those who do have been looking already, and permits are scarcer than CPUs. */
-PLIM_SLOW_ uint64_t plim_spin_(plim_counter *c, uint64_t w)
+/* Looks for a while whether a permit gets free; returns the last word seen, and what came of it.
+ * Only while nobody waits: those who do have been looking already, and permits are scarcer than
+ * CPUs. (Between processes they may be dead, so there it does not matter.) */
+PLIM_SLOW_ uint64_t plim_spin_(plim_counter *c, uint64_t w, int64_t timeout_ns, plim_spun_ *spun)
 {
-    int looks = PLIM_SPIN;
-    for (int i = 0; i < looks; i++) {
-        if (plim_free_(w) > 0 || plim_waiters_(w) != 0 || plim_closed_(w)) {
+    int looks = plim_shy_(w) < 2 ? PLIM_SPIN : plim_shy_(w) == 2 ? PLIM_SPIN / 4 : 0;
+    uint64_t one_in = plim_rare_(w) < 3 ? (uint64_t)16 << plim_rare_(w) : 2048;
+    int64_t until = 0; /* of a try */
+    for (int i = 0; PLIM_SPIN > 0; i++) {
+        if (plim_free_(w) > 0) {
+            spun->how = i == 0 ? PLIM_UNSPUN_ : until == 0 ? PLIM_SPIN_WON_ : PLIM_TRY_WON_;
             break;
         }
-        if (i == PLIM_SPIN_UNASKED_) {
-            if (!plim_many_cpus_()) {
+        if (plim_closed_(w) || (!PLIM_SHARED_ && plim_waiters_(w) != 0)) {
+            break; /* it was not to be seen how it ends */
+        }
+        if (i >= looks) {
+            spun->now = plim_now_();
+            /* The clock's digits are dice enough, and need no state; its last may not move. */
+            if (until == 0 && ((uint64_t)spun->now / 16 & (one_in - 1)) == 0) {
+                until = spun->now + (timeout_ns < PLIM_TRY_NS_ ? timeout_ns : PLIM_TRY_NS_);
+            }
+            if (spun->now >= until) {
+                spun->how = until == 0 ? PLIM_SPIN_LOST_ : PLIM_TRY_LOST_;
                 break;
             }
-            /* The clock's last digits are dice enough, and need no state. */
-            looks = plim_now_() / 16 % PLIM_SPIN_LONG_ == 0 ? looks * PLIM_SPIN_LONG_ : looks;
+            looks += PLIM_SPIN_LONG_; /* between two looks at the clock */
         }
         plim_pause_();
         w = plim_load_relaxed_(&c->word);
     }
     return w;
+}
+
+/* When a sleep is over at the latest. Between processes it is short, since the wake-up call may
+ * have gone to one that died before it could act on it. */
+static inline int64_t plim_sleep_until_(int64_t now, int64_t deadline)
+{
+    return PLIM_SHARED_ && deadline - now > PLIM_SHARED_NAP_NS_ ? now + PLIM_SHARED_NAP_NS_
+                                                                : deadline;
 }
 
 /*
@@ -1633,8 +1822,9 @@ PLIM_SLOW_ int plim_wait_registered_(plim_counter *c, int64_t now, int64_t deadl
         int64_t promotion = since + PLIM_PATIENCE_NS_ * (int64_t)plim_waiters_(w);
         plim_step step = plim_wait_step_(w, lane, now >= promotion, now >= deadline);
         if (step.answer == PLIM_SLEEPS_) {
-            int64_t before = now;
-            plim_park_(c, lane, plim_half_(w, lane), deadline);
+            int64_t before = now, until = plim_sleep_until_(now, deadline);
+            int half = PLIM_SHARED_ ? PLIM_LANE_STARVING : lane; /* J: all on the high one */
+            plim_park_(c, half, plim_half_(w, half), until);
             w = plim_load_relaxed_(&c->word);
             now = plim_now_();
             hurried = now - before < PLIM_HURRIED_NS_;
@@ -1655,31 +1845,40 @@ PLIM_SLOW_ int plim_wait_registered_(plim_counter *c, int64_t now, int64_t deadl
     }
 }
 
-/* Takes a permit, or waits for one without looking for long. */
-PLIM_SLOW_ int plim_acquire_unspun_(plim_counter *c, uint32_t limit, int64_t timeout_ns, uint64_t w)
+/* Takes a permit, or waits for one; `spun` says how looking for it went. */
+PLIM_SLOW_ int plim_acquire_spun_(plim_counter *c, uint32_t limit, int64_t timeout_ns, uint64_t w,
+                                  plim_spun_ spun)
 {
     for (;;) {
         plim_step step = timeout_ns > 0 ? plim_admit_step_(w, limit) : plim_take_step_(w, 1);
+        if (step.answer > 0) {
+            return step.answer == EAGAIN && timeout_ns <= 0 ? ETIMEDOUT : step.answer;
+        }
+        step.word = plim_learn_(step.word, spun.how);
         if (step.answer == 0) {
             if (plim_commit_acquire_(c, &w, step)) {
                 return 0;
             }
-        } else if (step.answer == PLIM_WAITS_) {
-            if (plim_commit_relaxed_(c, &w, step)) {
-                int64_t now = plim_now_();
-                return plim_wait_registered_(c, now, plim_deadline_(now, timeout_ns));
-            }
-        } else {
-            return step.answer == EAGAIN && timeout_ns <= 0 ? ETIMEDOUT : step.answer;
+        } else if (plim_commit_relaxed_(c, &w, step)) {
+            int64_t now = spun.now != 0 ? spun.now : plim_now_();
+            return plim_wait_registered_(c, now, plim_deadline_(now, timeout_ns));
         }
     }
 }
 
+/* Takes a permit, or waits for one without looking for long. */
+PLIM_SLOW_ int plim_acquire_unspun_(plim_counter *c, uint32_t limit, int64_t timeout_ns, uint64_t w)
+{
+    const plim_spun_ unspun = {PLIM_UNSPUN_, 0};
+    return plim_acquire_spun_(c, limit, timeout_ns, w, unspun);
+}
+
 PLIM_SLOW_ int plim_acquire_slow_(plim_counter *c, uint32_t limit, int64_t timeout_ns)
 {
+    plim_spun_ spun = {PLIM_UNSPUN_, 0};
     uint64_t w = plim_load_relaxed_(&c->word);
-    w = timeout_ns > 0 ? plim_spin_(c, w) : w;
-    return plim_acquire_unspun_(c, limit, timeout_ns, w);
+    w = timeout_ns > 0 ? plim_spin_(c, w, timeout_ns, &spun) : w;
+    return plim_acquire_spun_(c, limit, timeout_ns, w, spun);
 }
 
 /* Requires that no other thread uses the counter yet, or any more. */
@@ -1926,16 +2125,21 @@ PLIM_SLOW_ int plim_sleep_(plim_waiter_ *self, int64_t timeout_ns, bool spin)
 
 /* Between two looks at something that another thread is about to change; says whether to look on.
  * After the first few looks the CPU is offered to that thread. If somebody else keeps it for long,
- * the machine is busy, and a wake-up comes sooner than the next look would. */
-static inline bool plim_look_on_(int look, int few)
+ * the machine is busy, and a wake-up comes sooner than the next look would. Such an offer may take
+ * 100 us and more, so the last ones before the wait is to end (`until`) are left out. */
+static inline bool plim_look_on_(int look, int few, int64_t until)
 {
+    const int64_t long_ns = PLIM_US(100);
     if (look < few) {
         plim_pause_();
         return true;
     }
     int64_t before = plim_now_();
+    if (until - before <= long_ns) {
+        return false;
+    }
     plim_thread_yield_();
-    return plim_now_() - before < PLIM_US(100);
+    return plim_now_() - before < long_ns;
 }
 
 /* ---- The lock ---- */
@@ -2036,6 +2240,8 @@ typedef struct plim_place_ {
     struct plim_place_ *awaits;         /* under the lock; NULL: it does not wait */
     const plim_counter *doubt;          /* likewise; NULL: see below */
     struct plim_place_ **(*here)(void); /* where a thread is; constant */
+    const void *serves; /* the object whose work this place alone does, an event loop; or NULL;
+                           constant */
 } plim_place_;
 
 #ifdef __cplusplus
@@ -2199,6 +2405,17 @@ static inline void plim_wait_over_(plim_place_ *innermost)
     plim_awaits_(innermost, NULL, NULL);
 }
 
+/* Is the calling thread the one that alone does the work of this object, and at it now? */
+static inline bool plim_serves_(const void *object)
+{
+    for (const plim_place_ *at = *plim_here_(); at != NULL; at = at->outer) {
+        if (at->serves != NULL && at->serves == object) {
+            return true;
+        }
+    }
+    return false;
+}
+
 #endif /* PLIM_PLACES_H_ */
 /* <<< places */
 
@@ -2211,12 +2428,20 @@ static inline void plim_wait_over_(plim_place_ *innermost)
  * signals, carry a name, and their end is noticed even if a job ends them. What is allocated, here
  * and for them, comes from PLIM_MALLOC.
  *
- *   plim_worker_create_(&thread, run, arg)   as plim_thread_create_, with signals blocked
+ *   plim_worker_create_(&thread, stack_size, run, arg)
+ *                                            a thread with signals blocked, unless the program
+ *                                            defines PLIM_WORKER_SIGNALS. Its stack has at least
+ *                                            that many bytes; 0 is the system's default. run is
+ *                                            declared as static plim_worker_result name(void *arg)
+ *   plim_worker_join_(thread)                and returns 0
  *   plim_worker_begins_(name)                names the calling thread (on Linux), for ps and
  *                                            debuggers, and disables its cancellation
  *   PLIM_ON_THREAD_EXIT_(handler, arg)       from here to PLIM_ON_THREAD_EXIT_END_, in one block:
  *   PLIM_ON_THREAD_EXIT_END_                 if the thread ends (thrd_exit, pthread_exit),
  *                                            handler(arg) is called. Not outside of POSIX systems.
+ *   plim_process_()                          tells a child that was forked from its parent
+ *
+ * They are POSIX threads where there are any, because C11 has no word for the size of a stack.
  */
 #if defined(PLIM_MALLOC) != defined(PLIM_FREE)
 #error "define both PLIM_MALLOC and PLIM_FREE, or neither"
@@ -2228,6 +2453,43 @@ static inline void plim_wait_over_(plim_place_ *innermost)
 
 #if (defined(__unix__) || defined(__APPLE__)) && !defined(PLIM_PLATFORM)
 #include <pthread.h>
+#include <unistd.h>
+
+typedef pthread_t plim_worker_thread;
+typedef void *plim_worker_result;
+
+/* A system may refuse sizes below its minimum, or that are not whole pages. */
+static inline int plim_worker_spawn_(plim_worker_thread *t, size_t stack_size,
+                                     plim_worker_result (*run)(void *), void *arg)
+{
+    const size_t unit = (size_t)1 << 16, most = SIZE_MAX / 2;
+    pthread_attr_t attributes;
+    if (stack_size == 0) {
+        return pthread_create(t, NULL, run, arg);
+    }
+    int error = pthread_attr_init(&attributes);
+    if (error != 0) {
+        return error;
+    }
+    size_t size = stack_size < most ? (stack_size + unit - 1) / unit * unit : most;
+    while ((error = pthread_attr_setstacksize(&attributes, size)) != 0 && size < most / 2) {
+        size *= 2;
+    }
+    error = error != 0 ? error : pthread_create(t, &attributes, run, arg);
+    pthread_attr_destroy(&attributes);
+    return error;
+}
+
+static inline void plim_worker_join_(plim_worker_thread t)
+{
+    pthread_join(t, NULL);
+}
+
+static inline uint64_t plim_process_(void)
+{
+    return (uint64_t)getpid();
+}
+
 #ifdef __cplusplus
 /* By a destructor of our own: that of the C library's header is a symbol in the object file. */
 #define PLIM_ON_THREAD_EXIT_(function, argument) \
@@ -2259,6 +2521,28 @@ static inline void plim_worker_uncancel_(void)
 }
 
 #else /* the thread's end goes unnoticed */
+typedef plim_thread plim_worker_thread;
+typedef plim_thread_result plim_worker_result;
+
+#ifndef PLIM_PLATFORM
+static inline int plim_worker_spawn_(plim_worker_thread *t, size_t stack_size,
+                                     plim_worker_result (*run)(void *), void *arg)
+{
+    (void)stack_size;
+    return plim_thread_create_(t, run, arg);
+}
+#endif
+
+static inline void plim_worker_join_(plim_worker_thread t)
+{
+    plim_thread_join_(t);
+}
+
+static inline uint64_t plim_process_(void)
+{
+    return 1; /* nothing forks there */
+}
+
 #define PLIM_ON_THREAD_EXIT_(handler, arg) \
     { \
         (void)(handler), (void)(arg);
@@ -2271,7 +2555,15 @@ static inline void plim_worker_uncancel_(void)
 
 #ifndef PLIM_PLATFORM
 
-#if defined(__linux__)
+#if defined(PLIM_WORKER_SIGNALS) || !(defined(__linux__) || defined(__APPLE__))
+/* Windows has no such signals; elsewhere there is no way that works in a strict C11 file. */
+static inline int plim_worker_create_(plim_worker_thread *t, size_t stack_size,
+                                      plim_worker_result (*run)(void *), void *arg)
+{
+    return plim_worker_spawn_(t, stack_size, run, arg);
+}
+
+#elif defined(__linux__)
 
 /* Bit s - 1 stands for signal s. Not blocked: those that a fault raises, which a handler of the
  * program may want to report (4 ILL, 5 TRAP, 6 ABRT, 7 BUS, 8 FPE, 11 SEGV, 31 SYS; the numbers of
@@ -2286,7 +2578,8 @@ enum { PLIM_SIGSET_SIZE_ = 8 };
 
 /* The mask is inherited, so it is set around the creation: no signal can slip in between. By the
  * system call, because a strict -std=c11 file sees no sigset_t. */
-static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
+static inline int plim_worker_create_(plim_worker_thread *t, size_t stack_size,
+                                      plim_worker_result (*run)(void *), void *arg)
 {
     unsigned long saved[16], blocked[16];
     int kept = errno;
@@ -2297,24 +2590,17 @@ static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(
     blocked[0] &= ~(unsigned long)PLIM_FAULTS_;
     blocked[32 / (8 * sizeof(long))] &= ~(1ul << (32 % (8 * sizeof(long))));
     syscall(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, blocked, saved, PLIM_SIGSET_SIZE_);
-    int error = plim_thread_create_(t, run, arg);
+    int error = plim_worker_spawn_(t, stack_size, run, arg);
     syscall(SYS_rt_sigprocmask, 2, saved, NULL, PLIM_SIGSET_SIZE_);
     errno = kept;
     return error;
 }
 
-static inline void plim_worker_begins_(const char *name)
-{
-    unsigned long faults[16] = {PLIM_FAULTS_}; /* musl's thrd_create leaves everything blocked */
-    plim_worker_uncancel_();
-    syscall(SYS_rt_sigprocmask, 1 /* SIG_UNBLOCK */, faults, NULL, PLIM_SIGSET_SIZE_);
-    syscall(SYS_prctl, 15 /* PR_SET_NAME: takes the first 15 characters */, name, 0, 0, 0);
-}
-
-#elif defined(__APPLE__)
+#else /* macOS */
 #include <signal.h>
 
-static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
+static inline int plim_worker_create_(plim_worker_thread *t, size_t stack_size,
+                                      plim_worker_result (*run)(void *), void *arg)
 {
     sigset_t saved, blocked;
     sigfillset(&blocked);
@@ -2326,27 +2612,22 @@ static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(
     sigdelset(&blocked, SIGSEGV);
     sigdelset(&blocked, SIGSYS);
     pthread_sigmask(SIG_SETMASK, &blocked, &saved);
-    int error = plim_thread_create_(t, run, arg);
+    int error = plim_worker_spawn_(t, stack_size, run, arg);
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
     return error;
 }
 
-#else /* Windows has no such signals; elsewhere there is no way that works in a strict C11 file */
-
-static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
-{
-    return plim_thread_create_(t, run, arg);
-}
-
 #endif
 
-#ifndef __linux__
 static inline void plim_worker_begins_(const char *name)
 {
     plim_worker_uncancel_();
+#ifdef __linux__
+    syscall(SYS_prctl, 15 /* PR_SET_NAME: takes the first 15 characters */, name, 0, 0, 0);
+#else
     (void)name; /* macOS has a call, but not for a strict C11 file */
-}
 #endif
+}
 #endif /* PLIM_PLATFORM */
 #endif /* PLIM_WORKERS_ */
 /* <<< workers */
@@ -2397,8 +2678,8 @@ typedef struct bulkhead_entry_ {
 
 /* Where a job is. All changes are made under the lock, but the first and the last. */
 enum {
-    BULKHEAD_NEW_,     /* not submitted yet, or refused */
-    BULKHEAD_ROOM_,    /* its submitter waits for a place in the queue */
+    BULKHEAD_NEW_,     /* not submitted yet */
+    BULKHEAD_ROOM_,    /* its submitter waits for a place in the queue; it is not accepted yet */
     BULKHEAD_DELAYED_, /* its time has not come; it is armed */
     BULKHEAD_QUEUED_,  /* in the queue */
     BULKHEAD_READY_,   /* has its permit, waits for a worker; or is the executor's */
@@ -2418,13 +2699,14 @@ struct bulkhead_job {
     uint32_t attempts, attempt;
     bulkhead_outcome outcome;
     int result;
+    unsigned worker;
     int64_t delay_ns, start_within_ns, run_timeout_ns;
     void *resource;
 
     bulkhead *bulkhead_;    /* where it was submitted last */
     plim_place_ place_;     /* what its body waits for elsewhere, and who waits for it */
     bulkhead_entry_ entry_; /* in the queue, or whichever list it is in */
-    plim_counter over_;     /* gets a permit when it is done; every waiter passes it on */
+    plim_counter over_;     /* gets its permits when it is done: see bulkhead_post_ */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) phase_;
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) cancelled_; /* for bulkhead_job_cancelled */
     uint64_t runner_;                               /* the thread that runs or ends it, or 0 */
@@ -2437,6 +2719,7 @@ struct bulkhead_job {
     bulkhead_job *child_, *next_, *prev_;
     bool armed_;
     bool was_detached_;     /* when it was submitted last */
+    bool renews_;           /* see bulkhead_job_renew */
     plim_counter returned_; /* after a run timeout: gets a permit when the body has returned */
 };
 
@@ -2455,6 +2738,7 @@ enum { BULKHEAD_NUDGED_ = -1 }; /* the answer to its wait: look for yourself */
 typedef struct bulkhead_submitter_ {
     plim_waiter_ waiter; /* the first member */
     bulkhead_job *job;
+    int64_t since; /* (BULKHEAD_TIMINGS) */
 } bulkhead_submitter_;
 
 typedef struct bulkhead_worker_ {
@@ -2463,11 +2747,12 @@ typedef struct bulkhead_worker_ {
     uint64_t id; /* of its thread */
     void *resource;
     bulkhead_job *job;                  /* that it runs */
+    bool started;                       /* the resource is there */
     bool unsettled;                     /* it counts in `settling` */
     bool in_done;                       /* of a detached job, without a permit */
     struct bulkhead_worker_ *next;      /* of all */
     struct bulkhead_worker_ *next_free; /* of those without thread, or gone */
-    plim_thread thread;
+    plim_worker_thread thread;
     bool joinable; /* `thread` is known, and can be joined */
     bool retired;  /* the thread was gone before `joinable` could be set */
 } bulkhead_worker_;
@@ -2479,13 +2764,14 @@ typedef struct bulkhead_frame_ {
     bulkhead_job *job; /* in `running`: what it runs */
 } bulkhead_frame_;
 
-/* Whoever gives jobs to the executor; on its stack. A job that the executor runs on the spot, and
- * whose end lets the next one in, leaves that to the frame below instead of going deeper. */
+/* A thread that gives entries to the executor; on its stack. A job that the executor runs on the
+ * spot, and whose end lets the next one in, leaves that to the frame below instead of going deeper.
+ */
 typedef struct bulkhead_giver_ {
     plim_node_ node;
     bulkhead *owner;
     uint64_t thread;
-    plim_list_ jobs;
+    uint64_t entries; /* still to be given */
 } bulkhead_giver_;
 
 enum { BULKHEAD_HOLDERS_ = 4 };
@@ -2509,15 +2795,17 @@ struct bulkhead {
 
     /* Under the lock. */
     plim_list_ queue;      /* entries, first come first */
-    plim_list_ ready_jobs; /* with a permit, for own workers */
+    plim_list_ ready_jobs; /* with a permit, for a worker or an entry of the executor */
     plim_list_ later;      /* jobs that wait for their time */
     plim_list_ running;    /* frames of those who run a job for an executor */
     plim_list_ busy;       /* frames of threads that still have to do with a job */
     plim_list_ room;       /* submitters, while the queue is full */
+    plim_list_ resting;    /* threads that wait for the time of a sync job */
     plim_list_ quiet;      /* who waits for nothing to be left */
     plim_list_ ends;       /* who waits for the end, after close */
     plim_list_ givers;
     plim_list_ nestings; /* threads that hold permits and wait for this very bulkhead */
+    uint64_t entries;    /* given to the executor, or about to be, and not come back: see E1 */
     uint64_t numbers;    /* given to jobs */
     uint64_t jobs;       /* accepted, and not ended */
     uint64_t settling;   /* workers that still have to do with a job that has ended */
@@ -2540,7 +2828,7 @@ struct bulkhead {
     plim_counter making;                            /* one permit: to create the supervisor */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) supervised; /* it exists; set under `making` */
     uint64_t supervisor_id;
-    plim_thread supervisor;
+    plim_worker_thread supervisor;
     uint64_t dice; /* for the jitter */
 
     uint64_t accepted, retried, late, ended[BULKHEAD_ABORTED + 1];
@@ -2556,6 +2844,8 @@ struct bulkhead {
     bool (*retryable)(void *user, int result, uint32_t attempt);
     void (*on_event)(void *user, const bulkhead_event *event);
     void *user;
+    size_t stack_size;
+    uint64_t process; /* that has initialised it: a forked child has none of its threads */
     char name[16];
 };
 
@@ -2564,12 +2854,67 @@ enum { BULKHEAD_EVENTS_ = 1 << 16 }; /* in flags: on_event is set */
 #define BULKHEAD_JOB_OF_(entry) \
     ((bulkhead_job *)(void *)((char *)(entry)-offsetof(bulkhead_job, entry_)))
 
+/* Whom an event is about. Taken while the job is there, told perhaps when it is gone. */
+typedef struct bulkhead_subject_ {
+    const bulkhead_job *job;
+    void *arg;
+} bulkhead_subject_;
+
+/* A function call that runs on a worker; on its caller's stack. */
+typedef struct bulkhead_call_ {
+    bulkhead_job job;
+    int (*fn)(void *);
+    void *arg;
+} bulkhead_call_;
+
+/* Work of others, for whom the bulkhead is an executor, as a job. */
+typedef struct bulkhead_errand_ {
+    bulkhead_job job;
+    void (*run)(void *);
+    void *arg;
+} bulkhead_errand_;
+
+PLIM_CALLED_ int bulkhead_run_call_(bulkhead_job *job)
+{
+    bulkhead_call_ *call = (bulkhead_call_ *)job->arg;
+    return call->fn(call->arg);
+}
+
+PLIM_SLOW_ int bulkhead_run_errand_(bulkhead_job *job)
+{
+    bulkhead_errand_ *errand = (bulkhead_errand_ *)job->arg;
+    void (*run)(void *) = errand->run;
+    errand->run = NULL;
+    run(errand->arg);
+    return 0;
+}
+
+/* A job of ours is none of the program's: it never learns its address. */
+static inline bulkhead_subject_ bulkhead_subject_of_(const bulkhead_job *job)
+{
+    bulkhead_subject_ subject = {job, job->arg};
+    if (job->run == bulkhead_run_call_) {
+        subject.job = NULL;
+        subject.arg = NULL;
+    } else if (job->run == bulkhead_run_errand_) {
+        subject.job = NULL;
+        subject.arg = ((const bulkhead_errand_ *)job->arg)->arg;
+    }
+    return subject;
+}
+
+static inline bulkhead_subject_ bulkhead_no_job_(void)
+{
+    bulkhead_subject_ none = {NULL, NULL};
+    return none;
+}
+
 /* Tells on_event. */
-PLIM_SLOW_ void bulkhead_tell_(bulkhead *b, bulkhead_event_type type, const bulkhead_job *job,
-                               void *arg, bulkhead_outcome outcome, int result, uint32_t attempt)
+PLIM_SLOW_ void bulkhead_tell_(bulkhead *b, bulkhead_event_type type, bulkhead_subject_ about,
+                               bulkhead_outcome outcome, int result, uint32_t attempt)
 {
     if ((b->flags & BULKHEAD_EVENTS_) != 0) {
-        bulkhead_event event = {type, job, arg, outcome, result, attempt};
+        bulkhead_event event = {type, about.job, about.arg, outcome, result, attempt};
         b->on_event(b->user, &event);
     }
 }
@@ -2578,7 +2923,8 @@ PLIM_SLOW_ void bulkhead_tell_(bulkhead *b, bulkhead_event_type type, const bulk
 static inline void bulkhead_tell_started_(bulkhead *b, const bulkhead_job *job)
 {
     if ((b->flags & BULKHEAD_EVENTS_) != 0) {
-        bulkhead_tell_(b, BULKHEAD_EVENT_STARTED, job, job->arg, BULKHEAD_PENDING, 0, job->attempt);
+        bulkhead_tell_(b, BULKHEAD_EVENT_STARTED, bulkhead_subject_of_(job), BULKHEAD_PENDING, 0,
+                       job->attempt);
     }
 }
 
@@ -2607,7 +2953,7 @@ static inline int64_t bulkhead_bucket_end_(unsigned bucket)
     return next > INT64_MAX ? INT64_MAX : (int64_t)next - 1;
 }
 
-static inline void bulkhead_record_(bulkhead_histogram *h, int64_t ns)
+static inline void bulkhead_histogram_add(bulkhead_histogram *h, int64_t ns)
 {
     ns = ns < 0 ? 0 : ns;
     h->count++;
@@ -2631,19 +2977,16 @@ static inline int64_t bulkhead_histogram_quantile(const bulkhead_histogram *h, d
 
 /* ---- Text ----------------------------------------------------------------------------------- */
 
-/* Counts all characters, and keeps those that fit, with a 0 behind them. */
+/* A text that grows, with a 0 behind it; whoever makes one has room for it. */
 typedef struct bulkhead_text_ {
     char *out;
-    size_t capacity, length;
+    size_t length;
 } bulkhead_text_;
 
 static inline void bulkhead_put_char_(bulkhead_text_ *text, char c)
 {
-    if (text->length + 1 < text->capacity) {
-        text->out[text->length] = c;
-        text->out[text->length + 1] = 0;
-    }
-    text->length++;
+    text->out[text->length++] = c;
+    text->out[text->length] = 0;
 }
 
 static inline void bulkhead_put_(bulkhead_text_ *text, const char *string)
@@ -2663,21 +3006,6 @@ static inline const char *bulkhead_digits_(char digits[24], uint64_t number)
         number /= 10;
     } while (number != 0);
     return at;
-}
-
-static inline void bulkhead_put_number_(bulkhead_text_ *text, uint64_t number)
-{
-    char digits[24];
-    bulkhead_put_(text, bulkhead_digits_(digits, number));
-}
-
-static inline void bulkhead_put_seconds_(bulkhead_text_ *text, int64_t ns)
-{
-    bulkhead_put_number_(text, (uint64_t)ns / 1000000000);
-    bulkhead_put_(text, ".");
-    for (uint64_t digit = 100000000; digit != 0; digit /= 10) {
-        bulkhead_put_char_(text, (char)('0' + (uint64_t)ns / digit % 10));
-    }
 }
 
 /* ---- Timers --------------------------------------------------------------------------------- */
@@ -2757,17 +3085,17 @@ static inline void bulkhead_disarm_(bulkhead *b, bulkhead_job *job)
 typedef struct bulkhead_section_ {
     uint64_t word;
     plim_list_ woken;                 /* waiters whose wait has ended */
-    plim_list_ granted;               /* jobs to be given to the executor */
+    uint64_t entries;                 /* to be given to the executor */
     bulkhead_job *ended, *last_ended; /* jobs to be concluded, by next_ */
     uint32_t hires;                   /* workers to be created */
-    bulkhead_frame_ frame;            /* until granted and ended are seen to */
+    bulkhead_frame_ frame;            /* until entries and ended are seen to */
 } bulkhead_section_;
 
 PLIM_FAST_ bulkhead_section_ bulkhead_lock_by_(bulkhead *b, int pauses)
 {
     bulkhead_section_ s;
     s.woken.first = s.woken.last = NULL;
-    s.granted.first = s.granted.last = NULL;
+    s.entries = 0;
     s.ended = NULL;
     s.hires = 0;
     s.word = plim_gate_lock_(&b->gate, pauses);
@@ -2784,13 +3112,14 @@ static inline bool bulkhead_is_quiet_(const bulkhead *b, const bulkhead_section_
 {
     return bulkhead_available_(s->word) == (int64_t)plim_load_relaxed_(&b->permits) &&
            bulkhead_queued_(s->word) == 0 && b->jobs == 0 && b->settling == 0 &&
-           b->busy.first == NULL && b->givers.first == NULL && b->room.first == NULL;
+           b->busy.first == NULL && b->givers.first == NULL && b->room.first == NULL &&
+           b->resting.first == NULL;
 }
 
 /* The supervisor ends as well, but nobody has to wait for it before destroy joins it. */
 static inline bool bulkhead_is_over_(const bulkhead *b)
 {
-    return b->threads == 0 && b->hiring == 0;
+    return b->threads == 0 && b->hiring == 0 && b->entries == 0;
 }
 
 /* Somebody waits for an end. When nothing is left and the bulkhead is closed, the threads are sent
@@ -2815,7 +3144,7 @@ PLIM_SLOW_ void bulkhead_check_end_(bulkhead *b, bulkhead_section_ *s)
 /* Ends the section. What it has left to do is done by bulkhead_after_, which must follow. */
 PLIM_FAST_ void bulkhead_unlock_(bulkhead *b, bulkhead_section_ *s)
 {
-    if (s->granted.first != NULL || s->ended != NULL) {
+    if (s->entries != 0 || s->ended != NULL) {
         s->frame.thread = plim_thread_id_();
         plim_append_(&b->busy, &s->frame.node);
     }
@@ -2827,7 +3156,7 @@ PLIM_FAST_ void bulkhead_unlock_(bulkhead *b, bulkhead_section_ *s)
     b->peak_in_use = in_use > b->peak_in_use ? in_use : b->peak_in_use;
     b->peak_queued = queued > b->peak_queued ? queued : b->peak_queued;
     bool watched = b->jobs != 0 || queued != 0 || b->room.first != NULL || b->quiet.first != NULL ||
-                   b->closing;
+                   b->closing; /* a thread that rests is concerned by close and cancel only */
     plim_gate_unlock_(&b->gate, s->word, watched, &s->woken);
 }
 
@@ -2837,7 +3166,7 @@ PLIM_SLOW_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s);
  * waits for those who hire, and for frames. */
 static inline void bulkhead_after_(bulkhead *b, bulkhead_section_ *s)
 {
-    if (!PLIM_LIKELY_(s->hires == 0 && s->granted.first == NULL && s->ended == NULL)) {
+    if (!PLIM_LIKELY_(s->hires == 0 && s->entries == 0 && s->ended == NULL)) {
         bulkhead_after_slow_(b, s);
     }
 }
@@ -2867,6 +3196,15 @@ PLIM_SLOW_ void bulkhead_arm_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *j
  * there is none. A worker that has ended a job takes the next without having searched. So in a
  * busy stretch nobody sleeps or is woken. A starting one may take long, or fail: so it is not
  * relied upon as long as another is parked.
+ *
+ * Executors. They are given entries, each of which runs the first job that is ready when its turn
+ * comes, or nothing if there is none:
+ *
+ *   E1   ready <= entries, but for an entry that was refused just now
+ *
+ * An entry is no job's: so a job that waits for its turn there can be cancelled, expire or be
+ * aborted like one in the queue, and its memory is its owner's at once. What is left in the
+ * executor names only the bulkhead, which is not over before all entries have come back.
  */
 static inline bool bulkhead_may_hire_(const bulkhead *b)
 {
@@ -2885,10 +3223,10 @@ static inline void bulkhead_plan_hire_(bulkhead *b, bulkhead_section_ *s)
 /* Sees to it that B1 holds. */
 static inline void bulkhead_staff_(bulkhead *b, bulkhead_section_ *s)
 {
-    uint64_t ready = plim_load_relaxed_(&b->ready);
-    while (ready > b->searching && b->parked.first != NULL) {
-        b->searching +=
-            plim_end_wait_(&s->woken, &b->parked, (plim_waiter_ *)(void *)b->parked.first, 0);
+    uint64_t ready = b->executor.execute != NULL ? 0 : plim_load_relaxed_(&b->ready);
+    for (plim_node_ *next, *at = b->parked.first; ready > b->searching && at != NULL; at = next) {
+        next = at->next; /* one that is leaving by itself stays where it is */
+        b->searching += plim_end_wait_(&s->woken, &b->parked, (plim_waiter_ *)(void *)at, 0);
     }
     while (ready > b->searching + b->starting && bulkhead_may_hire_(b)) {
         bulkhead_plan_hire_(b, s);
@@ -2898,15 +3236,15 @@ static inline void bulkhead_staff_(bulkhead *b, bulkhead_section_ *s)
 /* The job has its permit. */
 static inline void bulkhead_make_ready_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
 {
-    plim_store_relaxed_(&job->phase_, BULKHEAD_READY_);
-    if (b->executor.execute != NULL) {
-        plim_append_(&s->granted, &job->entry_.node);
-        return;
-    }
     uint64_t ready = plim_load_relaxed_(&b->ready) + 1;
+    plim_store_relaxed_(&job->phase_, BULKHEAD_READY_);
     plim_append_(&b->ready_jobs, &job->entry_.node);
     plim_store_relaxed_(&b->ready, ready);
-    if (ready > b->searching) {
+    if (b->executor.execute != NULL) {
+        bool one = ready > b->entries; /* or a job that was cancelled has left its entry to us */
+        b->entries += one;
+        s->entries += one;
+    } else if (ready > b->searching) {
         bulkhead_staff_(b, s);
     }
 }
@@ -2954,8 +3292,10 @@ static inline bool bulkhead_runs_(const bulkhead *b, const bulkhead_section_ *s,
     return job->delay_ns <= 0 && b->queue.first == NULL && bulkhead_available_(s->word) > 0;
 }
 
-/* Accepts a job for which there is a permit, or a place. */
-static inline void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job);
+/* Accepts a job for which there is a permit, or a place. `since`: when it was submitted
+ * (BULKHEAD_TIMINGS). */
+static inline void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                    int64_t since);
 
 /* Lets in whoever may. Called in every section that may have changed who does. */
 PLIM_CALLED_ void bulkhead_grant_slow_(bulkhead *b, bulkhead_section_ *s)
@@ -2990,6 +3330,7 @@ PLIM_CALLED_ void bulkhead_grant_slow_(bulkhead *b, bulkhead_section_ *s)
         bulkhead_submitter_ *submitter = (bulkhead_submitter_ *)(void *)at;
         next = at->next;
         bulkhead_job *job = submitter->job; /* before the wait ends: then the frame may go */
+        const int64_t since = submitter->since;
         bool room = bulkhead_has_room_(b, s->word);
         if (!room && (b->queue.first != NULL || bulkhead_available_(s->word) <= 0)) {
             break;
@@ -2997,7 +3338,7 @@ PLIM_CALLED_ void bulkhead_grant_slow_(bulkhead *b, bulkhead_section_ *s)
         /* No room, but a permit: for the first that can use it now. */
         if ((room || bulkhead_runs_(b, s, job)) &&
             plim_end_wait_(&s->woken, &b->room, &submitter->waiter, 0)) {
-            bulkhead_accept_(b, s, job);
+            bulkhead_accept_(b, s, job, since);
         }
     }
 }
@@ -3018,8 +3359,30 @@ PLIM_SLOW_ void bulkhead_delay_(bulkhead *b, bulkhead_section_ *s, bulkhead_job 
     bulkhead_arm_(b, s, job, at);
 }
 
-static inline void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
+/* Forgets how the job ended the last time. In the section that accepts it, and not before: a
+ * refusal changes nothing. */
+static inline void bulkhead_renew_(bulkhead *b, bulkhead_job *job, int64_t since)
 {
+    job->attempt = 0;
+    job->outcome = BULKHEAD_PENDING;
+    job->result = 0;
+    job->resource = NULL;
+    job->bulkhead_ = b;
+    job->entry_.caller = NULL;
+    job->runner_ = 0;
+    job->waits_for_ = NULL;
+    job->armed_ = false;
+    job->was_detached_ = job->detached;
+    job->since_ = since;
+    plim_store_relaxed_(&job->cancelled_, 0);
+    plim_init_(&job->over_, 0);
+    plim_init_(&job->returned_, 0);
+}
+
+static inline void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                    int64_t since)
+{
+    bulkhead_renew_(b, job, since);
     b->accepted++;
     b->jobs++;
     job->number_ = ++b->numbers;
@@ -3048,12 +3411,13 @@ PLIM_FAST_ void bulkhead_begin_(bulkhead *b, bulkhead_section_ *s, bulkhead_job 
     int64_t limit = bulkhead_run_limit_(b, job);
     plim_store_relaxed_(&job->phase_, BULKHEAD_RUNNING_);
     job->attempt++;
+    job->renews_ = false;
     job->runner_ = thread;
     bulkhead_disarm_(b, job);
     if (limit > 0 || b->histograms != NULL) {
         int64_t now = plim_now_();
         if (b->histograms != NULL) {
-            bulkhead_record_(&b->histograms[0], now - job->since_);
+            bulkhead_histogram_add(&b->histograms[0], now - job->since_);
             job->since_ = now;
         }
         if (limit > 0) {
@@ -3091,17 +3455,71 @@ static inline void bulkhead_end_early_(bulkhead *b, bulkhead_section_ *s, bulkhe
     bulkhead_add_ended_(s, job);
 }
 
-/* It was accepted, and cannot be run after all: as if it had never been submitted. */
-static inline void bulkhead_refuse_(bulkhead *b, bulkhead_job *job)
+/* Says that something is over, once and for all. A thread that waits borrows a permit for a moment
+ * (bulkhead_await_); with PLIM_PARK_CND, so does a thread that asks. No system has as many threads
+ * as this gives permits, so the counter never reads 0 again. The release in it is the last touch of
+ * the job by the thread that posts. It pairs with the acquire in bulkhead_is_posted_ and waits. */
+static inline void bulkhead_post_(plim_counter *c)
+{
+    plim_release_(c, PLIM_PERMITS_MAX);
+}
+
+/* What a job was when it was submitted. If there is nobody to run it, it is that again. */
+typedef struct bulkhead_past_ {
+    uint64_t number; /* that it got by being accepted: it may be gone, and its memory reused */
+    bulkhead *where;
+    void *resource;
+    bulkhead_outcome outcome;
+    int result;
+    uint32_t attempt;
+    bool done, detached, cancelled;
+} bulkhead_past_;
+
+static inline bulkhead_past_ bulkhead_past_of_(const bulkhead_job *job)
+{
+    bulkhead_past_ past = {0,
+                           job->bulkhead_,
+                           job->resource,
+                           job->outcome,
+                           job->result,
+                           job->attempt,
+                           plim_load_relaxed_(&job->phase_) == BULKHEAD_DONE_,
+                           job->was_detached_,
+                           plim_load_relaxed_(&job->cancelled_) != 0};
+    return past;
+}
+
+/* Is it that job, as it was accepted? A worker or an entry of others may have run it meanwhile, and
+ * it waits for another attempt: then it has begun, and cannot be refused any more. */
+static inline bool bulkhead_is_unrun_(const bulkhead_job *job, const bulkhead_past_ *past)
+{
+    return job->number_ == past->number && job->attempt == 0;
+}
+
+/* It was accepted, and cannot be run after all: as if it had not been submitted. The last touch of
+ * the job, and the caller's is the only thread that has to do with it. */
+PLIM_SLOW_ void bulkhead_refuse_(bulkhead *b, bulkhead_job *job, const bulkhead_past_ *past)
 {
     bulkhead_disarm_(b, job);
     b->accepted--;
     b->jobs--;
-    plim_store_relaxed_(&job->phase_, BULKHEAD_NEW_);
+    job->bulkhead_ = past->where;
+    job->resource = past->resource;
+    job->outcome = past->outcome;
+    job->result = past->result;
+    job->attempt = past->attempt;
+    job->was_detached_ = past->detached;
+    plim_store_relaxed_(&job->cancelled_, past->cancelled);
+    plim_store_relaxed_(&job->phase_, past->done ? BULKHEAD_DONE_ : BULKHEAD_NEW_);
+    if (past->done && !past->detached) {
+        if (past->outcome == BULKHEAD_TIMED_OUT) {
+            bulkhead_post_(&job->returned_);
+        }
+        bulkhead_post_(&job->over_);
+    }
 }
 
-/* Takes a job that has not begun out of wherever it waits; false if it does not wait, or is the
- * executor's. */
+/* Takes a job that has not begun out of wherever it waits; false if it does not wait. */
 PLIM_SLOW_ bool bulkhead_withdraw_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
 {
     switch (plim_load_relaxed_(&job->phase_)) {
@@ -3113,9 +3531,6 @@ PLIM_SLOW_ bool bulkhead_withdraw_(bulkhead *b, bulkhead_section_ *s, bulkhead_j
         bulkhead_dequeue_(b, s, &job->entry_);
         return true;
     case BULKHEAD_READY_:
-        if (b->executor.execute != NULL) {
-            return false;
-        }
         plim_unlink_(&b->ready_jobs, &job->entry_.node);
         plim_store_relaxed_(&b->ready, plim_load_relaxed_(&b->ready) - 1);
         s->word += BULKHEAD_PERMIT_ONE_;
@@ -3130,8 +3545,10 @@ PLIM_SLOW_ bool bulkhead_withdraw_(bulkhead *b, bulkhead_section_ *s, bulkhead_j
 static inline void bulkhead_call_done_(bulkhead *b, bulkhead_job *job)
 {
     if ((b->flags & BULKHEAD_EVENTS_) != 0) {
-        bulkhead_tell_(b, BULKHEAD_EVENT_FINISHED, job, job->arg, job->outcome, job->result,
-                       job->attempt);
+        bulkhead_tell_(b,
+                       job->outcome == BULKHEAD_TIMED_OUT ? BULKHEAD_EVENT_TIMED_OUT
+                                                          : BULKHEAD_EVENT_FINISHED,
+                       bulkhead_subject_of_(job), job->outcome, job->result, job->attempt);
     }
     if (job->detached) {
         plim_store_relaxed_(&job->phase_, BULKHEAD_DONE_);
@@ -3144,7 +3561,7 @@ static inline void bulkhead_call_done_(bulkhead *b, bulkhead_job *job)
 static inline void bulkhead_release_waiters_(bulkhead_job *job)
 {
     plim_store_relaxed_(&job->phase_, BULKHEAD_DONE_);
-    plim_release_(&job->over_, 1);
+    bulkhead_post_(&job->over_);
 }
 
 /* Both, for a job that has no permit. */
@@ -3161,11 +3578,12 @@ PLIM_SLOW_ void bulkhead_conclude_(bulkhead *b, bulkhead_job *job)
  * uses the job's memory: so who waits is released, but the job is not done before it returns. */
 PLIM_SLOW_ void bulkhead_conclude_stuck_(bulkhead *b, bulkhead_job *job)
 {
-    bulkhead_tell_(b, BULKHEAD_EVENT_TIMED_OUT, job, job->arg, job->outcome, 0, job->attempt);
+    bulkhead_tell_(b, BULKHEAD_EVENT_TIMED_OUT, bulkhead_subject_of_(job), job->outcome, 0,
+                   job->attempt);
     if (job->done != NULL) {
         job->done(job);
     }
-    plim_release_(&job->over_, 1);
+    bulkhead_post_(&job->over_);
 }
 
 /* May a failed attempt be followed by another? Asks the program, so not under the lock. */
@@ -3197,7 +3615,7 @@ PLIM_FAST_ int bulkhead_attempt_ends_(bulkhead *b, bulkhead_section_ *s, bulkhea
                                       int result, bool again)
 {
     if (b->histograms != NULL) {
-        bulkhead_record_(&b->histograms[1], plim_now_() - job->since_);
+        bulkhead_histogram_add(&b->histograms[1], plim_now_() - job->since_);
     }
     if (plim_load_relaxed_(&job->phase_) == BULKHEAD_STUCK_) {
         b->late++;
@@ -3206,7 +3624,7 @@ PLIM_FAST_ int bulkhead_attempt_ends_(bulkhead *b, bulkhead_section_ *s, bulkhea
         plim_store_relaxed_(&job->phase_, BULKHEAD_DONE_);
         return BULKHEAD_LATE_;
     }
-    if (!again || b->aborting || plim_load_relaxed_(&job->cancelled_) != 0) {
+    if (!again || plim_load_relaxed_(&job->cancelled_) != 0) { /* by an abort, too */
         bulkhead_end_(b, job, result == 0 ? BULKHEAD_SUCCEEDED : BULKHEAD_FAILED, result);
         return BULKHEAD_OVER_;
     }
@@ -3245,7 +3663,7 @@ static inline bool bulkhead_calls_out_(const bulkhead *b, const bulkhead_job *jo
 /* An attempt that has ended; on the stack of whoever has run it. */
 typedef struct bulkhead_end_of_run_ {
     bulkhead_job *job; /* if it is retried, or detached and its done was called, it may be gone */
-    void *arg;
+    bulkhead_subject_ about;
     uint32_t attempt;
     int result, what;
     bool detached, calls;
@@ -3257,7 +3675,7 @@ PLIM_SLOW_ void bulkhead_call_out_(bulkhead *b, const bulkhead_end_of_run_ *end)
     if (end->what == BULKHEAD_OVER_) {
         bulkhead_call_done_(b, end->job);
     } else if (end->what == BULKHEAD_AGAIN_) {
-        bulkhead_tell_(b, BULKHEAD_EVENT_RETRIED, end->job, end->arg, BULKHEAD_PENDING, end->result,
+        bulkhead_tell_(b, BULKHEAD_EVENT_RETRIED, end->about, BULKHEAD_PENDING, end->result,
                        end->attempt);
     } else if (end->job->done != NULL) {
         end->job->done(end->job);
@@ -3266,31 +3684,26 @@ PLIM_SLOW_ void bulkhead_call_out_(bulkhead *b, const bulkhead_end_of_run_ *end)
 
 /* Decides what the end of the attempt means, and runs code of the program if that is to be done
  * with the permit still held: done is part of the job. Not if it is detached: then done may submit
- * it again, and finds the permit free. */
+ * it again, and finds the permit free. Nor if there will be another attempt: that may begin, and
+ * end the job, while on_event is told of this one. So nobody names the job then. */
 PLIM_FAST_ bulkhead_end_of_run_ bulkhead_end_run_(bulkhead *b, bulkhead_section_ *s,
                                                   bulkhead_job *job, int result, bool again)
 {
     bulkhead_end_of_run_ end;
     end.job = job;
-    end.arg = job->arg;
+    end.about = bulkhead_subject_of_(job);
     end.attempt = job->attempt;
     end.result = result;
     end.detached = job->detached;
     end.what = bulkhead_attempt_ends_(b, s, job, result, again);
     end.calls = bulkhead_calls_out_(b, job, end.what);
-    if (end.calls && (!end.detached || end.what == BULKHEAD_AGAIN_)) {
-        if (end.what == BULKHEAD_OVER_) {
-            plim_store_relaxed_(&job->phase_, BULKHEAD_FINISHING_);
-        } else {
-            bulkhead_grant_(b, s); /* another permit may be free for it */
-        }
+    if (end.calls && end.what == BULKHEAD_OVER_ && !end.detached) {
+        plim_store_relaxed_(&job->phase_, BULKHEAD_FINISHING_);
         bulkhead_unlock_(b, s);
         bulkhead_after_(b, s);
         bulkhead_call_out_(b, &end);
         *s = bulkhead_lock_(b);
-        if (end.what == BULKHEAD_OVER_) {
-            plim_store_relaxed_(&job->phase_, BULKHEAD_ENDING_);
-        }
+        plim_store_relaxed_(&job->phase_, BULKHEAD_ENDING_);
         end.calls = false;
     }
     return end;
@@ -3306,14 +3719,14 @@ static inline void bulkhead_ended_run_(bulkhead *b, const bulkhead_end_of_run_ *
     } else if (PLIM_LIKELY_(end->what == BULKHEAD_OVER_)) {
         bulkhead_release_waiters_(end->job);
     } else if (end->what == BULKHEAD_LATE_) {
-        plim_release_(&end->job->returned_, 1);
+        bulkhead_post_(&end->job->returned_);
     }
 }
 
 /* ---- After a section ------------------------------------------------------------------------ */
 
 PLIM_CALLED_ void bulkhead_execute_(void *arg);
-PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, uint64_t mine);
+PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine);
 
 /* Ends a section in which a frame was left; it may be the last that somebody waits for. */
 PLIM_SLOW_ void bulkhead_unbusy_(bulkhead *b, bulkhead_frame_ *frame)
@@ -3323,45 +3736,68 @@ PLIM_SLOW_ void bulkhead_unbusy_(bulkhead *b, bulkhead_frame_ *frame)
     bulkhead_unlock_(b, &s);
 }
 
-/* Gives out what the frame has, and what is added meanwhile. */
+/* The executor has refused an entry. If that leaves a job without one, the job is taken back: the
+ * one that is just being submitted, which is then refused, too (EAGAIN), or else the newest. */
+PLIM_SLOW_ int bulkhead_entry_refused_(bulkhead *b, const bulkhead_past_ *mine)
+{
+    int error = 0;
+    bulkhead_section_ s = bulkhead_lock_(b);
+    b->entries--;
+    if (plim_load_relaxed_(&b->ready) > b->entries) {
+        plim_node_ *node = b->ready_jobs.last;
+        while (mine != NULL && node != NULL && !bulkhead_is_unrun_(BULKHEAD_JOB_OF_(node), mine)) {
+            node = node->prev;
+        }
+        bulkhead_job *job = BULKHEAD_JOB_OF_(node != NULL ? node : b->ready_jobs.last);
+        bulkhead_withdraw_(b, &s, job);
+        if (mine != NULL && node != NULL) {
+            error = EAGAIN;
+            bulkhead_refuse_(b, job, mine);
+        } else {
+            bulkhead_end_early_(b, &s, job, BULKHEAD_ABORTED);
+        }
+        bulkhead_grant_(b, &s);
+    }
+    bulkhead_unlock_(b, &s);
+    bulkhead_after_(b, &s);
+    return error;
+}
+
+/* Gives the entries that the frame has, and those that are added meanwhile. */
 PLIM_SLOW_ void bulkhead_give_(bulkhead_giver_ *self)
 {
     bulkhead *b = self->owner;
     for (;;) {
         bulkhead_section_ s = bulkhead_lock_(b);
-        plim_node_ *node = self->jobs.first;
-        plim_unlink_(node == NULL ? &b->givers : &self->jobs, node == NULL ? &self->node : node);
+        const bool gives = self->entries != 0;
+        if (gives) {
+            self->entries--;
+        } else {
+            plim_unlink_(&b->givers, &self->node);
+        }
         bulkhead_unlock_(b, &s);
-        if (node == NULL) {
+        if (!gives) {
             return;
         }
-        bulkhead_job *job = BULKHEAD_JOB_OF_(node);
-        if (b->executor.execute(b->executor.ctx, bulkhead_execute_, job) != 0) {
-            s = bulkhead_lock_(b);
-            s.word += BULKHEAD_PERMIT_ONE_;
-            bulkhead_end_early_(b, &s, job, BULKHEAD_ABORTED);
-            bulkhead_grant_(b, &s);
-            bulkhead_unlock_(b, &s);
-            bulkhead_after_(b, &s);
+        if (b->executor.execute(b->executor.ctx, bulkhead_execute_, b) != 0) {
+            bulkhead_entry_refused_(b, NULL);
         }
     }
 }
 
-/* Gives jobs to the executor; the frame that has kept them goes. */
-PLIM_SLOW_ void bulkhead_give_out_(bulkhead *b, plim_list_ *jobs, bulkhead_frame_ *frame)
+/* Gives entries to the executor; the frame that has kept them goes. */
+PLIM_SLOW_ void bulkhead_give_out_(bulkhead *b, uint64_t entries, bulkhead_frame_ *frame)
 {
-    bulkhead_giver_ self = {{NULL, NULL}, b, plim_thread_id_(), *jobs};
+    bulkhead_giver_ self = {{NULL, NULL}, b, plim_thread_id_(), entries};
     bulkhead_giver_ *giver = NULL;
     bulkhead_section_ s = bulkhead_lock_(b);
     for (plim_node_ *at = b->givers.first; at != NULL && giver == NULL; at = at->next) {
         giver = (bulkhead_giver_ *)(void *)at;
         giver = giver->thread == self.thread ? giver : NULL;
     }
-    for (plim_node_ *next, *at = jobs->first; giver != NULL && at != NULL; at = next) {
-        next = at->next;
-        plim_append_(&giver->jobs, at);
-    }
-    if (giver == NULL) {
+    if (giver != NULL) {
+        giver->entries += entries;
+    } else {
         plim_append_(&b->givers, &self.node);
     }
     plim_unlink_(&b->busy, &frame->node);
@@ -3373,9 +3809,9 @@ PLIM_SLOW_ void bulkhead_give_out_(bulkhead *b, plim_list_ *jobs, bulkhead_frame
 
 PLIM_SLOW_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s)
 {
-    bool framed = s->granted.first != NULL || s->ended != NULL;
+    bool framed = s->entries != 0 || s->ended != NULL;
     for (; s->hires > 0; s->hires--) {
-        bulkhead_hire_(b, 0);
+        bulkhead_hire_(b, NULL);
     }
     for (bulkhead_job *next, *job = s->ended; job != NULL; job = next) {
         next = job->next_; /* then its memory may go */
@@ -3385,8 +3821,8 @@ PLIM_SLOW_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s)
             bulkhead_conclude_(b, job);
         }
     }
-    if (s->granted.first != NULL) {
-        bulkhead_give_out_(b, &s->granted, &s->frame);
+    if (s->entries != 0) {
+        bulkhead_give_out_(b, s->entries, &s->frame);
     } else if (framed) {
         bulkhead_unbusy_(b, &s->frame);
     }
@@ -3395,19 +3831,25 @@ PLIM_SLOW_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s)
 /* ---- Jobs on an executor -------------------------------------------------------------------- */
 
 /* The body has returned, or ended its thread. */
-PLIM_CALLED_ void bulkhead_executed_(bulkhead_job *job, bulkhead_frame_ *frame, int result)
+PLIM_CALLED_ void bulkhead_executed_(bulkhead_job *job, bulkhead_frame_ *frame, int result,
+                                     bool again)
 {
     bulkhead *b = job->bulkhead_;
-    const bool again = bulkhead_may_retry_(b, job, result);
     bulkhead_section_ s = bulkhead_lock_(b);
     const bulkhead_end_of_run_ end = bulkhead_end_run_(b, &s, job, result, again);
     plim_unlink_(&b->running, &frame->node);
     plim_append_(&b->busy, &frame->node);
     bulkhead_give_back_(b, &s);
     bulkhead_unlock_(b, &s);
-    bulkhead_ended_run_(b, &end);
-    bulkhead_unbusy_(b, frame);
-    bulkhead_after_(b, &s);
+    if (end.calls) { /* code of the program, which may wait for what is let in now */
+        bulkhead_after_(b, &s);
+        bulkhead_ended_run_(b, &end);
+        bulkhead_unbusy_(b, frame);
+    } else {
+        bulkhead_ended_run_(b, &end);
+        bulkhead_unbusy_(b, frame);
+        bulkhead_after_(b, &s);
+    }
 }
 
 /*
@@ -3439,48 +3881,11 @@ PLIM_SLOW_ void bulkhead_executor_thread_ended_(void *arg)
     bulkhead_run_ *run = (bulkhead_run_ *)arg;
     *plim_here_() = run->job->place_.outer; /* what follows on this thread is not the job's */
     plim_store_relaxed_(&run->job->place_.thread, 0);
-    bulkhead_executed_(run->job, &run->frame, ECANCELED);
+    bulkhead_executed_(run->job, &run->frame, ECANCELED, false);
 }
-
-/* What an executor is given to run. The job may have been cancelled, or its time be over. */
-PLIM_CALLED_ void bulkhead_execute_(void *arg)
-{
-    bulkhead_run_ run;
-    bulkhead_job *job = (bulkhead_job *)arg;
-    bulkhead *b = job->bulkhead_;
-    int result;
-    run.job = job;
-    run.frame.thread = plim_thread_id_();
-    bulkhead_section_ s = bulkhead_lock_(b);
-    bulkhead_outcome outcome =
-        plim_load_relaxed_(&job->cancelled_) != 0 ? BULKHEAD_CANCELLED
-        : b->aborting                             ? BULKHEAD_ABORTED
-        : job->start_within_ns > 0 && job->attempt == 0 && plim_now_() >= job->at_
-            ? BULKHEAD_EXPIRED
-            : BULKHEAD_PENDING;
-    if (outcome != BULKHEAD_PENDING) {
-        s.word += BULKHEAD_PERMIT_ONE_;
-        bulkhead_end_early_(b, &s, job, outcome);
-        bulkhead_grant_(b, &s);
-        bulkhead_unlock_(b, &s);
-        bulkhead_after_(b, &s);
-        return;
-    }
-    bulkhead_begin_(b, &s, job, run.frame.thread);
-    run.frame.job = job;
-    plim_append_(&b->running, &run.frame.node);
-    bulkhead_unlock_(b, &s);
-    bulkhead_tell_started_(b, job);
-    PLIM_ON_THREAD_EXIT_(bulkhead_executor_thread_ended_, &run)
-    result = bulkhead_run_body_(job);
-    PLIM_ON_THREAD_EXIT_END_
-    bulkhead_executed_(job, &run.frame, result);
-}
-
-/* ---- Workers -------------------------------------------------------------------------------- */
 
 /* Takes the first job that is ready. */
-PLIM_FAST_ bulkhead_job *bulkhead_pick_(bulkhead *b, bulkhead_section_ *s, bulkhead_worker_ *self)
+PLIM_FAST_ bulkhead_job *bulkhead_pick_(bulkhead *b, bulkhead_section_ *s, uint64_t thread)
 {
     plim_node_ *node = b->ready_jobs.first;
     if (node == NULL) {
@@ -3489,9 +3894,53 @@ PLIM_FAST_ bulkhead_job *bulkhead_pick_(bulkhead *b, bulkhead_section_ *s, bulkh
     bulkhead_job *job = BULKHEAD_JOB_OF_(node);
     plim_unlink_(&b->ready_jobs, node);
     plim_store_relaxed_(&b->ready, plim_load_relaxed_(&b->ready) - 1);
-    job->resource = self->resource;
-    self->job = job;
-    bulkhead_begin_(b, s, job, self->id);
+    bulkhead_begin_(b, s, job, thread);
+    return job;
+}
+
+/* A function of its own: what has been changed in it would be lost if the thread ended. */
+PLIM_CALLED_ int bulkhead_run_guarded_(bulkhead_run_ *run)
+{
+    int result;
+    PLIM_ON_THREAD_EXIT_(bulkhead_executor_thread_ended_, run)
+    result = bulkhead_run_body_(run->job);
+    PLIM_ON_THREAD_EXIT_END_
+    return result;
+}
+
+/* What an executor is given to run: an entry. */
+PLIM_CALLED_ void bulkhead_execute_(void *arg)
+{
+    bulkhead_run_ run;
+    bulkhead *b = (bulkhead *)arg;
+    run.frame.thread = plim_thread_id_();
+    bulkhead_section_ s = bulkhead_lock_(b);
+    b->entries--;
+    bulkhead_job *job = run.job = run.frame.job = bulkhead_pick_(b, &s, run.frame.thread);
+    if (job != NULL) {
+        plim_append_(&b->running, &run.frame.node);
+    }
+    bulkhead_unlock_(b, &s);
+    if (job == NULL) {
+        return; /* the job it was meant for has ended without it */
+    }
+    bulkhead_tell_started_(b, job);
+    int result = bulkhead_run_guarded_(&run);
+    bulkhead_executed_(job, &run.frame, result, bulkhead_may_retry_(b, job, result));
+}
+
+/* ---- Workers -------------------------------------------------------------------------------- */
+
+/* The worker takes the first job that is ready. */
+PLIM_FAST_ bulkhead_job *bulkhead_take_job_(bulkhead *b, bulkhead_section_ *s,
+                                            bulkhead_worker_ *self)
+{
+    bulkhead_job *job = bulkhead_pick_(b, s, self->id);
+    if (job != NULL) {
+        job->resource = self->resource;
+        job->worker = self->index;
+        self->job = job;
+    }
     return job;
 }
 
@@ -3513,29 +3962,39 @@ static inline void bulkhead_settle_(bulkhead *b, bulkhead_worker_ *self)
 static inline void bulkhead_look_(bulkhead *b, bool on)
 {
     for (int i = 0; on && i < PLIM_SPIN && plim_load_relaxed_(&b->ready) == 0; i++) {
-        on = plim_look_on_(i, PLIM_SPIN / 5);
+        on = plim_look_on_(i, PLIM_SPIN / 5, PLIM_FOREVER);
     }
 }
 
 enum { BULKHEAD_SEARCHERS_ = 16 }; /* one more worker without a job sleeps at once */
 
-/* Finds a job, asleep if need be. The worker counts as searching; NULL: it is to end. */
+#ifndef BULKHEAD_IDLE_NS
+#define BULKHEAD_IDLE_NS PLIM_S(10)
+#endif
+
+/* Finds a job, asleep if need be. The worker counts as searching; NULL: it is to end. One that has
+ * slept for too long ends, too. B1 holds nevertheless: it looks once more in the section in which
+ * it leaves, and until then a section that makes a job ready passes it over and hires another. */
 PLIM_CALLED_ bulkhead_job *bulkhead_search_(bulkhead_worker_ *self, bool look)
 {
     bulkhead *b = self->owner;
-    for (;;) {
-        plim_waiter_ idle;
-        bulkhead_look_(b, look);
-        plim_waiter_init_(&idle);
+    plim_waiter_ idle;
+    for (bool leaves = false;; look = true) {
+        bulkhead_look_(b, look && !leaves);
         bulkhead_section_ s = bulkhead_lock_(b);
         bulkhead_settle_(b, self);
-        bulkhead_job *job = bulkhead_pick_(b, &s, self);
-        bool ends = b->quit || b->threads - b->stuck > plim_load_relaxed_(&b->permits);
-        b->searching--;
+        if (leaves) {
+            plim_unlink_(&b->parked, &idle.node);
+        } else {
+            b->searching--;
+        }
+        bulkhead_job *job = bulkhead_take_job_(b, &s, self);
+        bool ends = leaves || b->quit || b->threads - b->stuck > plim_load_relaxed_(&b->permits);
         if (job == NULL && ends) {
             b->threads--;
             bulkhead_unsettle_(b, self);
         } else if (job == NULL) {
+            plim_waiter_init_(&idle);
             plim_prepend_(&b->parked, &idle.node);
         }
         bulkhead_unlock_(b, &s);
@@ -3545,9 +4004,64 @@ PLIM_CALLED_ bulkhead_job *bulkhead_search_(bulkhead_worker_ *self, bool look)
         if (job != NULL || ends) {
             return job;
         }
-        plim_sleep_(&idle, PLIM_FOREVER, false);
-        look = true;
+        leaves = plim_sleep_(&idle, BULKHEAD_IDLE_NS, false) == ETIMEDOUT;
     }
+}
+
+/* Makes the resource, however often it takes; false if the worker is not needed any more. */
+PLIM_SLOW_ bool bulkhead_worker_starts_(bulkhead_worker_ *self)
+{
+    bulkhead *b = self->owner;
+    for (int64_t pause = PLIM_MS(1);; pause = pause < PLIM_MS(500) ? pause * 2 : PLIM_S(1)) {
+        plim_waiter_ waiter;
+        int error = 0;
+        if (b->worker_start != NULL) {
+            error = b->worker_start(b->user, self->index, &self->resource);
+        }
+        if (error != 0) {
+            bulkhead_tell_(b, BULKHEAD_EVENT_WORKER_FAILED, bulkhead_no_job_(), BULKHEAD_PENDING,
+                           error, 0);
+        }
+        plim_waiter_init_(&waiter);
+        bulkhead_section_ s = bulkhead_lock_(b);
+        bool quit = b->quit;
+        if (error == 0) {
+            b->starting--;
+            b->searching++;
+        } else if (quit) {
+            b->starting--;
+            b->threads--;
+            bulkhead_unsettle_(b, self);
+        } else {
+            plim_append_(&b->failing, &waiter.node);
+        }
+        bulkhead_unlock_(b, &s);
+        if (error == 0 || quit) {
+            self->started = error == 0;
+            return self->started;
+        }
+        if (plim_sleep_(&waiter, pause, false) == ETIMEDOUT) {
+            s = bulkhead_lock_(b);
+            plim_unlink_(&b->failing, &waiter.node);
+            bulkhead_unlock_(b, &s);
+        }
+    }
+}
+
+/* The job has said that the resource is broken: makes another. The worker counts as starting. */
+PLIM_SLOW_ bool bulkhead_worker_restarts_(bulkhead_worker_ *self)
+{
+    bulkhead *b = self->owner;
+    bulkhead_section_ s = bulkhead_lock_(b);
+    bulkhead_settle_(b, self); /* close may find that nothing is left, while this takes long */
+    self->in_done = false;
+    bulkhead_unlock_(b, &s);
+    if (b->worker_stop != NULL) {
+        b->worker_stop(b->user, self->index, self->resource);
+    }
+    self->resource = NULL;
+    self->started = false;
+    return bulkhead_worker_starts_(self);
 }
 
 /* An attempt has ended with that result: gets the next job, or NULL if the worker is to end. */
@@ -3555,22 +4069,25 @@ PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *
 {
     bulkhead *b = self->owner;
     const bool again = bulkhead_may_retry_(b, job, result);
+    const bool broken = job->renews_;
     /* Where jobs are short, submitters and workers meet at the lock all the time. A worker that
      * comes second stays away long enough for many jobs more: then both go on undisturbed for a
      * while, and a job takes half the time. */
     bulkhead_section_ s = bulkhead_lock_by_(b, PLIM_LATER_);
     const bulkhead_end_of_run_ end = bulkhead_end_run_(b, &s, job, result, again);
     const bool late = end.what == BULKHEAD_LATE_;
-    const bool ready = !late && !end.calls; /* for the next job */
+    const bool restarts = broken && !late;
+    const bool ready = !late && !end.calls && !restarts; /* for the next job */
     self->job = NULL;
     self->in_done = end.calls;
     bulkhead_unsettle_(b, self);
     b->searching += ready; /* so nobody is woken for what we take ourselves */
-    b->threads -= late;    /* it has been replaced */
+    b->starting += restarts;
+    b->threads -= late; /* it has been replaced */
     bulkhead_give_back_(b, &s);
     bulkhead_job *next = NULL;
     if (ready) {
-        next = bulkhead_pick_(b, &s, self);
+        next = bulkhead_take_job_(b, &s, self);
         b->searching -= next != NULL;
     } else {
         bulkhead_staff_(b, &s);
@@ -3582,10 +4099,10 @@ PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *
     if (next != NULL) {
         bulkhead_tell_started_(b, next);
     }
-    if (next != NULL || late) {
+    if (next != NULL || late || (restarts && !bulkhead_worker_restarts_(self))) {
         return next;
     }
-    if (!ready) {
+    if (!ready && !restarts) {
         s = bulkhead_lock_(b);
         self->in_done = false;
         b->searching++;
@@ -3598,10 +4115,10 @@ PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *
 /* Ends the worker's resource and then its thread. It joins those that have ended before it, so at
  * most the last ones are left for destroy; a submit never joins, for after this a thread may still
  * run destructors of the program, which may take their time, or the program's locks. */
-PLIM_SLOW_ void bulkhead_retire_(bulkhead_worker_ *self, bool started)
+PLIM_SLOW_ void bulkhead_retire_(bulkhead_worker_ *self)
 {
     bulkhead *b = self->owner;
-    if (started && b->worker_stop != NULL) {
+    if (self->started && b->worker_stop != NULL) {
         b->worker_stop(b->user, self->index, self->resource);
     }
     bulkhead_section_ s = bulkhead_lock_(b);
@@ -3617,7 +4134,7 @@ PLIM_SLOW_ void bulkhead_retire_(bulkhead_worker_ *self, bool started)
     }
     bulkhead_unlock_(b, &s);
     for (bulkhead_worker_ *at = gone; at != NULL; at = at->next_free) {
-        plim_thread_join_(at->thread);
+        plim_worker_join_(at->thread);
     }
     s = bulkhead_lock_(b);
     for (bulkhead_worker_ *next, *at = gone; at != NULL; at = next) {
@@ -3648,7 +4165,7 @@ PLIM_SLOW_ void bulkhead_thread_ended_(void *arg)
     bulkhead_unlock_(b, &s);
     bulkhead_after_(b, &s);
     bulkhead_ended_run_(b, &end);
-    bulkhead_retire_(self, true);
+    bulkhead_retire_(self);
 }
 
 PLIM_CALLED_ void bulkhead_work_(bulkhead_worker_ *self)
@@ -3659,49 +4176,19 @@ PLIM_CALLED_ void bulkhead_work_(bulkhead_worker_ *self)
     }
 }
 
-/* Makes the resource, however often it takes; false if the worker is not needed any more. */
-PLIM_SLOW_ bool bulkhead_worker_starts_(bulkhead_worker_ *self)
+/* A function of its own, as bulkhead_run_guarded_ is. */
+PLIM_CALLED_ void bulkhead_work_guarded_(bulkhead_worker_ *self)
 {
-    bulkhead *b = self->owner;
-    for (int64_t pause = PLIM_MS(1);; pause = pause < PLIM_MS(500) ? pause * 2 : PLIM_S(1)) {
-        plim_waiter_ waiter;
-        int error = 0;
-        if (b->worker_start != NULL) {
-            error = b->worker_start(b->user, self->index, &self->resource);
-        }
-        if (error != 0) {
-            bulkhead_tell_(b, BULKHEAD_EVENT_WORKER_FAILED, NULL, NULL, BULKHEAD_PENDING, error, 0);
-        }
-        plim_waiter_init_(&waiter);
-        bulkhead_section_ s = bulkhead_lock_(b);
-        bool quit = b->quit;
-        if (error == 0) {
-            b->starting--;
-            b->searching++;
-        } else if (quit) {
-            b->starting--;
-            b->threads--;
-            bulkhead_unsettle_(b, self);
-        } else {
-            plim_append_(&b->failing, &waiter.node);
-        }
-        bulkhead_unlock_(b, &s);
-        if (error == 0 || quit) {
-            return error == 0;
-        }
-        if (plim_sleep_(&waiter, pause, false) == ETIMEDOUT) {
-            s = bulkhead_lock_(b);
-            plim_unlink_(&b->failing, &waiter.node);
-            bulkhead_unlock_(b, &s);
-        }
-    }
+    PLIM_ON_THREAD_EXIT_(bulkhead_thread_ended_, self)
+    bulkhead_work_(self);
+    PLIM_ON_THREAD_EXIT_END_
 }
 
-PLIM_SLOW_ plim_thread_result bulkhead_thread_(void *arg)
+PLIM_SLOW_ plim_worker_result bulkhead_thread_(void *arg)
 {
     bulkhead_worker_ *self = (bulkhead_worker_ *)arg;
     char name[32], digits[24];
-    bulkhead_text_ text = {name, sizeof name, 0};
+    bulkhead_text_ text = {name, 0};
     const char *number = bulkhead_digits_(digits, self->index);
     size_t room = 14 - strlen(number); /* the kernel keeps 15 characters */
     for (size_t i = 0; i < room && self->owner->name[i] != 0; i++) {
@@ -3713,20 +4200,17 @@ PLIM_SLOW_ plim_thread_result bulkhead_thread_(void *arg)
     bulkhead_section_ s = bulkhead_lock_(self->owner);
     self->id = plim_thread_id_();
     bulkhead_unlock_(self->owner, &s);
-    bool started = bulkhead_worker_starts_(self);
-    if (started) {
-        PLIM_ON_THREAD_EXIT_(bulkhead_thread_ended_, self)
-        bulkhead_work_(self);
-        PLIM_ON_THREAD_EXIT_END_
+    if (bulkhead_worker_starts_(self)) {
+        bulkhead_work_guarded_(self);
     }
-    bulkhead_retire_(self, started);
+    bulkhead_retire_(self);
     return 0;
 }
 
 /* There is no worker but stuck ones, and none can be had: nobody would ever run what waits for one.
  * The job that is just being submitted is taken back; the others end. Returns whether that one was
  * found: somebody may have cancelled it meanwhile. */
-PLIM_SLOW_ bool bulkhead_give_up_(bulkhead *b, bulkhead_section_ *s, uint64_t mine)
+PLIM_SLOW_ bool bulkhead_give_up_(bulkhead *b, bulkhead_section_ *s, const bulkhead_past_ *mine)
 {
     plim_list_ *lists[] = {&b->ready_jobs, &b->queue};
     bool found = false;
@@ -3739,9 +4223,9 @@ PLIM_SLOW_ bool bulkhead_give_up_(bulkhead *b, bulkhead_section_ *s, uint64_t mi
                 continue;
             }
             bulkhead_withdraw_(b, s, job);
-            if (job->number_ == mine) {
+            if (mine != NULL && bulkhead_is_unrun_(job, mine)) {
                 found = true;
-                bulkhead_refuse_(b, job);
+                bulkhead_refuse_(b, job, mine);
             } else {
                 bulkhead_end_early_(b, s, job, BULKHEAD_ABORTED);
             }
@@ -3757,12 +4241,13 @@ static inline void bulkhead_worker_init_(bulkhead_worker_ *worker, bulkhead *b)
     worker->id = 0;
     worker->resource = NULL;
     worker->job = NULL;
-    worker->unsettled = worker->in_done = worker->joinable = worker->retired = false;
+    worker->started = worker->unsettled = worker->in_done = false;
+    worker->joinable = worker->retired = false;
 }
 
 /* Creates the worker that was planned. If that fails and there is no other, returns why the job
  * that is just being submitted is refused: EAGAIN, ENOMEM; else 0. */
-PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, uint64_t mine)
+PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine)
 {
     int error = 0;
     bulkhead_section_ s = bulkhead_lock_(b);
@@ -3787,7 +4272,7 @@ PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, uint64_t mine)
         }
     }
     if (error == 0) {
-        error = plim_worker_create_(&worker->thread, bulkhead_thread_, worker);
+        error = plim_worker_create_(&worker->thread, b->stack_size, bulkhead_thread_, worker);
         error = error != 0 && error != ENOMEM ? EAGAIN : error;
     }
     s = bulkhead_lock_(b);
@@ -3817,9 +4302,16 @@ PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, uint64_t mine)
 
 /* ---- The supervisor ------------------------------------------------------------------------- */
 
+/* That the run timeout of a detached job has passed, to be told without the lock. */
+typedef struct bulkhead_told_ {
+    bulkhead_subject_ about;
+    uint32_t attempt;
+    bool some;
+} bulkhead_told_;
+
 /* A timer has passed. */
 PLIM_SLOW_ void bulkhead_due_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int64_t now,
-                              bulkhead_event *told)
+                              bulkhead_told_ *told)
 {
     uint64_t phase = plim_load_relaxed_(&job->phase_);
     bulkhead_disarm_(b, job);
@@ -3835,9 +4327,9 @@ PLIM_SLOW_ void bulkhead_due_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *j
             bulkhead_plan_hire_(b, s); /* in its place */
         }
         if (job->detached) { /* its memory may go as soon as the lock is let go */
-            bulkhead_event event = {BULKHEAD_EVENT_TIMED_OUT, job, job->arg,
-                                    BULKHEAD_TIMED_OUT,       0,   job->attempt};
-            *told = event;
+            told->about = bulkhead_subject_of_(job);
+            told->attempt = job->attempt;
+            told->some = true;
         } else {
             bulkhead_add_ended_(s, job);
         }
@@ -3849,29 +4341,29 @@ PLIM_SLOW_ void bulkhead_due_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *j
         }
         bulkhead_let_in_(b, s, job);
         bulkhead_grant_(b, s); /* if it got a permit, its place is free */
-    } else if (bulkhead_withdraw_(b, s, job)) {
+    } else {
+        bulkhead_withdraw_(b, s, job); /* from the queue, or from those that are ready */
         bulkhead_end_early_(b, s, job, BULKHEAD_EXPIRED);
         bulkhead_grant_(b, s);
     }
 }
 
-PLIM_SLOW_ plim_thread_result bulkhead_supervisor_(void *arg)
+PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
 {
     bulkhead *b = (bulkhead *)arg;
     plim_worker_begins_(b->name);
     for (bool quit = false; !quit;) {
         plim_waiter_ waiter;
-        bulkhead_event told = {BULKHEAD_EVENT_TIMED_OUT, NULL, NULL, BULKHEAD_PENDING, 0, 0};
+        bulkhead_told_ told = {bulkhead_no_job_(), 0, false};
         plim_waiter_init_(&waiter);
         int64_t now = plim_now_();
         bulkhead_section_ s = bulkhead_lock_(b);
         b->supervisor_id = plim_thread_id_();
-        while (b->timers != NULL && b->timers->at_ <= now && told.job == NULL) {
+        while (b->timers != NULL && b->timers->at_ <= now && !told.some) {
             bulkhead_due_(b, &s, b->timers, now, &told);
         }
         quit = b->quit;
-        bool sleeps =
-            !quit && s.ended == NULL && s.granted.first == NULL && s.hires == 0 && told.job == NULL;
+        bool sleeps = !quit && s.ended == NULL && s.entries == 0 && s.hires == 0 && !told.some;
         int64_t until = b->timers == NULL ? PLIM_FOREVER : b->timers->at_;
         if (sleeps) {
             b->watch_until = until;
@@ -3879,8 +4371,9 @@ PLIM_SLOW_ plim_thread_result bulkhead_supervisor_(void *arg)
         }
         bulkhead_unlock_(b, &s);
         bulkhead_after_(b, &s);
-        if (told.job != NULL) {
-            bulkhead_tell_(b, told.type, told.job, told.arg, told.outcome, 0, told.attempt);
+        if (told.some) {
+            bulkhead_tell_(b, BULKHEAD_EVENT_TIMED_OUT, told.about, BULKHEAD_TIMED_OUT, 0,
+                           told.attempt);
         }
         if (sleeps && plim_sleep_(&waiter, until == PLIM_FOREVER ? PLIM_FOREVER : until - now,
                                   false) == ETIMEDOUT) {
@@ -3898,7 +4391,7 @@ PLIM_SLOW_ int bulkhead_supervise_(bulkhead *b)
     int error = 0;
     plim_acquire_(&b->making, PLIM_WAITERS_MAX, PLIM_FOREVER);
     if (plim_load_relaxed_(&b->supervised) == 0) {
-        error = plim_worker_create_(&b->supervisor, bulkhead_supervisor_, b);
+        error = plim_worker_create_(&b->supervisor, b->stack_size, bulkhead_supervisor_, b);
         error = error != 0 && error != ENOMEM ? EAGAIN : error;
         plim_store_relaxed_(&b->supervised, error == 0);
     }
@@ -3964,6 +4457,13 @@ PLIM_SLOW_ uint64_t bulkhead_holds_(const bulkhead *b, bulkhead_job **job, int64
     return held == 0 && only ? 1 : held;
 }
 
+/* Is the calling thread inside the event loop that is the executor? Then no job begins before it
+ * returns there. */
+static inline bool bulkhead_is_executor_(const bulkhead *b)
+{
+    return b->executor.execute != NULL && plim_serves_(b->executor.ctx);
+}
+
 /* Would the end of everything have to wait for the calling thread? */
 PLIM_SLOW_ bool bulkhead_inside_(const bulkhead *b, int64_t timeout_ns)
 {
@@ -3971,6 +4471,7 @@ PLIM_SLOW_ bool bulkhead_inside_(const bulkhead *b, int64_t timeout_ns)
     uint64_t self = plim_thread_id_();
     bool holds = bulkhead_holds_(b, &job, timeout_ns) != 0;
     bool inside = (holds && timeout_ns == PLIM_FOREVER) || job != NULL || b->supervisor_id == self;
+    inside |= (b->jobs != 0 || b->entries != 0) && bulkhead_is_executor_(b);
     for (bulkhead_worker_ *at = b->workers; at != NULL; at = at->next) {
         inside |= at->id == self;
     }
@@ -3983,8 +4484,9 @@ PLIM_SLOW_ bool bulkhead_inside_(const bulkhead *b, int64_t timeout_ns)
     return inside;
 }
 
-/* Is it the calling thread that would have to do what it is about to wait for? The supervisor, or a
- * worker in the done of a detached job when there is no other and may be none. */
+/* Is it the calling thread that would have to do what it is about to wait for? The supervisor, that
+ * of the executor's loop, or a worker in the done of a detached job when there is no other and may
+ * be none. */
 PLIM_SLOW_ bool bulkhead_keeps_others_(const bulkhead *b)
 {
     uint64_t self = plim_thread_id_();
@@ -3994,14 +4496,16 @@ PLIM_SLOW_ bool bulkhead_keeps_others_(const bulkhead *b)
         able -= at->in_done;
         ours |= at->in_done && at->id == self;
     }
-    return b->supervisor_id == self || (ours && able == 0 && !bulkhead_may_hire_(b));
+    return b->supervisor_id == self || (ours && able == 0 && !bulkhead_may_hire_(b)) ||
+           bulkhead_is_executor_(b);
 }
 
 /* A thread that holds permits and waits for this very bulkhead, without a time limit: for a job, or
  * to be let in. On its stack. */
 typedef struct bulkhead_nesting_ {
     plim_node_ node;
-    uint64_t held;              /* permits; 0: it is in no list */
+    uint64_t held;              /* permits */
+    bool serves;                /* it is in the executor's loop, and so holds those of ready jobs */
     bulkhead_job *mine;         /* that the thread runs, or NULL */
     const bulkhead_job *job;    /* that it waits for, */
     const plim_waiter_ *waiter; /* or its wait to be let in */
@@ -4023,15 +4527,18 @@ PLIM_SLOW_ bool bulkhead_nests_too_deep_(const bulkhead *b, bulkhead_nesting_ *n
                                          int64_t timeout_ns)
 {
     const uint64_t self = plim_thread_id_();
-    uint64_t waiting = nesting->held = bulkhead_holds_(b, &nesting->mine, timeout_ns);
+    const uint64_t ready = plim_load_relaxed_(&b->ready);
+    nesting->held = bulkhead_holds_(b, &nesting->mine, timeout_ns);
+    nesting->serves = bulkhead_is_executor_(b);
     nesting->thread = self;
-    if (nesting->held == 0) {
+    uint64_t waiting = nesting->held + (nesting->serves ? ready : 0);
+    if (waiting == 0) {
         return false;
     }
     for (plim_node_ *at = b->nestings.first; at != NULL; at = at->next) {
         const bulkhead_nesting_ *other = (const bulkhead_nesting_ *)(const void *)at;
         bool counts = other->thread != self && bulkhead_nesting_waits_(other);
-        waiting += counts ? other->held : 0;
+        waiting += counts ? other->held + (other->serves ? ready : 0) : 0;
     }
     return waiting >= plim_load_relaxed_(&b->permits);
 }
@@ -4042,7 +4549,7 @@ static inline void bulkhead_nest_(bulkhead *b, bulkhead_nesting_ *nesting, bulkh
 {
     nesting->job = job;
     nesting->waiter = waiter;
-    nesting->listed = nesting->held != 0 && timeout_ns == PLIM_FOREVER;
+    nesting->listed = (nesting->held != 0 || nesting->serves) && timeout_ns == PLIM_FOREVER;
     if (nesting->listed) {
         plim_append_(&b->nestings, &nesting->node);
     }
@@ -4065,17 +4572,17 @@ PLIM_SLOW_ void bulkhead_unnest_(bulkhead *b, bulkhead_nesting_ *nesting)
 
 static inline bulkhead_nesting_ bulkhead_no_nesting_(void)
 {
-    bulkhead_nesting_ none = {{NULL, NULL}, 0, NULL, NULL, NULL, 0, false};
+    bulkhead_nesting_ none = {{NULL, NULL}, 0, false, NULL, NULL, NULL, 0, false};
     return none;
 }
 
 /* ---- Entering and leaving ------------------------------------------------------------------- */
 
-PLIM_SLOW_ int bulkhead_reject_(bulkhead *b, const bulkhead_job *job, void *arg, int error)
+PLIM_SLOW_ int bulkhead_reject_(bulkhead *b, bulkhead_subject_ about, int error)
 {
     plim_add_relaxed_(&b->rejected, 1);
     if ((b->flags & BULKHEAD_EVENTS_) != 0) {
-        bulkhead_tell_(b, BULKHEAD_EVENT_REJECTED, job, arg, BULKHEAD_PENDING, error, 0);
+        bulkhead_tell_(b, BULKHEAD_EVENT_REJECTED, about, BULKHEAD_PENDING, error, 0);
     }
     return error;
 }
@@ -4106,10 +4613,10 @@ PLIM_SLOW_ void bulkhead_entered_(bulkhead *b, int64_t since)
     if (b->histograms != NULL) {
         int64_t now = plim_now_();
         bulkhead_section_ s = bulkhead_lock_(b);
-        bulkhead_record_(&b->histograms[0], since == 0 ? 0 : now - since);
+        bulkhead_histogram_add(&b->histograms[0], since == 0 ? 0 : now - since);
         bulkhead_unlock_(b, &s);
     }
-    bulkhead_tell_(b, BULKHEAD_EVENT_ACCEPTED, NULL, NULL, BULKHEAD_PENDING, 0, 0);
+    bulkhead_tell_(b, BULKHEAD_EVENT_ACCEPTED, bulkhead_no_job_(), BULKHEAD_PENDING, 0, 0);
 }
 
 /* Waits in the queue; the permit is taken by whoever lets it in. */
@@ -4148,20 +4655,24 @@ PLIM_CALLED_ int bulkhead_queue_up_(bulkhead *b, bulkhead_caller_ *self, int64_t
     }
 }
 
-PLIM_CALLED_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns, int full)
+/* Gets a permit, if need be after a wait, and tells nobody. `again`: for another attempt of a job
+ * that was accepted, which is refused by an abort only. */
+PLIM_CALLED_ int bulkhead_get_in_(bulkhead *b, int64_t timeout_ns, int64_t since, bool again)
 {
     bulkhead_caller_ self;
     bulkhead_nesting_ nest = bulkhead_no_nesting_();
     uint64_t word = plim_load_relaxed_(&b->gate.word);
-    int error = bulkhead_refusal_(word, bulkhead_takes_(word), bulkhead_may_have_room_(b, word),
-                                  timeout_ns);
+    int error = again ? 0
+                      : bulkhead_refusal_(word, bulkhead_takes_(word),
+                                          bulkhead_may_have_room_(b, word), timeout_ns);
     if (error != 0) {
-        return bulkhead_reject_(b, NULL, NULL, error == ETIMEDOUT ? full : error);
+        return error;
     }
-    int64_t since = b->histograms == NULL ? 0 : plim_now_();
     bulkhead_section_ s = bulkhead_lock_(b);
     bool takes = bulkhead_takes_(s.word);
-    error = bulkhead_refusal_(s.word, takes, bulkhead_has_room_(b, s.word), timeout_ns);
+    error = !again ? bulkhead_refusal_(s.word, takes, bulkhead_has_room_(b, s.word), timeout_ns)
+            : b->aborting ? ESHUTDOWN
+                          : 0;
     if (error == 0 && takes) {
         s.word -= BULKHEAD_PERMIT_ONE_;
     } else if (error == 0 && bulkhead_nests_too_deep_(b, &nest, timeout_ns)) {
@@ -4179,8 +4690,15 @@ PLIM_CALLED_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns, int full)
         error = bulkhead_queue_up_(b, &self, timeout_ns);
         bulkhead_unnest_(b, &nest);
     }
+    return error;
+}
+
+PLIM_CALLED_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns, int full)
+{
+    int64_t since = b->histograms == NULL ? 0 : plim_now_();
+    int error = bulkhead_get_in_(b, timeout_ns, since, false);
     if (error != 0) {
-        return bulkhead_reject_(b, NULL, NULL, error == ETIMEDOUT ? full : error);
+        return bulkhead_reject_(b, bulkhead_no_job_(), error == ETIMEDOUT ? full : error);
     }
     plim_store_relaxed_(&b->last, plim_thread_id_());
     bulkhead_entered_(b, since);
@@ -4264,7 +4782,7 @@ PLIM_SLOW_ int bulkhead_leave_hooked_(bulkhead *b, int result, bool noted)
     if ((b->flags & BULKHEAD_STATS) != 0) {
         plim_add_relaxed_(result == 0 ? &b->left : &b->left_failed, 1);
     }
-    bulkhead_tell_(b, BULKHEAD_EVENT_FINISHED, NULL, NULL,
+    bulkhead_tell_(b, BULKHEAD_EVENT_FINISHED, bulkhead_no_job_(),
                    result == 0 ? BULKHEAD_SUCCEEDED : BULKHEAD_FAILED, result, 1);
     bulkhead_forget_(b, noted);
     return bulkhead_leave_slow_(b);
@@ -4329,8 +4847,8 @@ static inline void bulkhead_scope_leave_(bulkhead **held)
 
 /* ---- Submitting and waiting ----------------------------------------------------------------- */
 
-/* Sleeps until the permit is there that says that something is over, and passes it on to the next
- * who waits for it. */
+/* Sleeps until bulkhead_post_ has said that something is over. Gives the borrowed permit back:
+ * there would be none left after 2^30 waits. */
 PLIM_CALLED_ int bulkhead_await_(plim_counter *c, int64_t timeout_ns)
 {
     int error = plim_acquire_(c, PLIM_WAITERS_MAX, timeout_ns);
@@ -4340,11 +4858,11 @@ PLIM_CALLED_ int bulkhead_await_(plim_counter *c, int64_t timeout_ns)
     return error;
 }
 
-/* Is it there? Then nobody touches the counter any more. Acquire, for the release that has
- * put it there. */
+/* Is it over? From then on only threads that wait for the job touch the counter. Acquire, for the
+ * release in bulkhead_post_. */
 static inline bool bulkhead_is_posted_(plim_counter *c)
 {
-#ifdef PLIM_PARK_CND /* who has put it there may still hold the counter's lock */
+#ifdef PLIM_PARK_CND /* the thread that posted may still hold the counter's lock */
     return plim_available_(plim_load_relaxed_(&c->word)) > 0 && bulkhead_await_(c, 0) == 0;
 #else
     return plim_available_(plim_load_acquire_(&c->word)) > 0;
@@ -4364,13 +4882,27 @@ static inline bool bulkhead_needs_watch_(const bulkhead *b, const bulkhead_job *
            (attempts > 1 && b->retry_delay_ns != 0);
 }
 
+/* When a wait of that length is over, and how long it still is: looking comes out of its time. */
+static inline int64_t bulkhead_until_(int64_t timeout_ns)
+{
+    return timeout_ns == PLIM_FOREVER ? PLIM_FOREVER : plim_deadline_(plim_now_(), timeout_ns);
+}
+
+static inline int64_t bulkhead_left_(int64_t until)
+{
+    int64_t left = until == PLIM_FOREVER ? PLIM_FOREVER : until - plim_now_();
+    return left > 0 ? left : 0;
+}
+
 /* Waits for a place in the queue; whoever frees one accepts the job. */
 PLIM_CALLED_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
-                                      int64_t timeout_ns, bulkhead_nesting_ *nesting)
+                                      int64_t timeout_ns, int64_t since, bulkhead_nesting_ *nesting)
 {
     bulkhead_submitter_ self;
+    const uint64_t phase = plim_load_relaxed_(&job->phase_);
     plim_waiter_init_(&self.waiter);
     self.job = job;
+    self.since = since;
     plim_store_relaxed_(&job->phase_, BULKHEAD_ROOM_);
     if (nesting != NULL) {
         bulkhead_nest_(b, nesting, NULL, &self.waiter, timeout_ns);
@@ -4378,18 +4910,19 @@ PLIM_CALLED_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhea
     plim_append_(&b->room, &self.waiter.node);
     bulkhead_unlock_(b, s);
     /* It is the workers who make room, and they may want the CPU: so it is offered to them. */
+    const int64_t until = bulkhead_until_(timeout_ns);
     bool on = true;
     for (int i = 0; on && i < PLIM_SPIN && plim_load_relaxed_(&self.waiter.wake.word) == 0; i++) {
-        on = plim_look_on_(i, PLIM_SPIN / 2);
+        on = plim_look_on_(i, PLIM_SPIN / 2, until);
     }
-    int error = plim_sleep_(&self.waiter, timeout_ns, false);
+    int error = plim_sleep_(&self.waiter, bulkhead_left_(until), false);
     if (error != 0) {
         *s = bulkhead_lock_(b);
         if (error == ETIMEDOUT) {
             plim_unlink_(&b->room, &self.waiter.node);
             bulkhead_grant_(b, s); /* one behind us may need less: a permit, not a place */
         }
-        plim_store_relaxed_(&job->phase_, BULKHEAD_NEW_);
+        plim_store_relaxed_(&job->phase_, phase);
         bulkhead_unlock_(b, s);
         bulkhead_after_(b, s);
     }
@@ -4399,20 +4932,12 @@ PLIM_CALLED_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhea
     return error;
 }
 
-/* Gives the job that was just accepted to the executor; if that refuses, so do we. */
-PLIM_SLOW_ int bulkhead_give_first_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
+/* Gives the entry of the job that was just accepted to the executor; if that refuses, so do we. */
+PLIM_SLOW_ int bulkhead_give_first_(bulkhead *b, bulkhead_section_ *s, const bulkhead_past_ *mine)
 {
-    int error = b->executor.execute(b->executor.ctx, bulkhead_execute_, job);
-    bulkhead_section_ t = bulkhead_lock_(b);
-    plim_unlink_(&b->busy, &s->frame.node);
-    if (error != 0) {
-        error = EAGAIN;
-        t.word += BULKHEAD_PERMIT_ONE_;
-        bulkhead_refuse_(b, job);
-        bulkhead_grant_(b, &t);
-    }
-    bulkhead_unlock_(b, &t);
-    bulkhead_after_(b, &t);
+    int error = b->executor.execute(b->executor.ctx, bulkhead_execute_, b);
+    error = error != 0 ? bulkhead_entry_refused_(b, mine) : 0;
+    bulkhead_unbusy_(b, &s->frame);
     return error;
 }
 
@@ -4427,31 +4952,15 @@ static inline bool bulkhead_in_flight_(bulkhead_job *job)
            (job->outcome == BULKHEAD_TIMED_OUT && !bulkhead_is_posted_(&job->returned_));
 }
 
-/* Makes a job ready to be submitted: 0, EINVAL, EBUSY. */
-static inline int bulkhead_prepare_(bulkhead *b, bulkhead_job *job)
+/* May the job be submitted? 0, EINVAL, EBUSY. Changes nothing: if it is refused, a job that is
+ * done stays as it is. */
+static inline int bulkhead_may_submit_(bulkhead_job *job)
 {
-    if (b->type != BULKHEAD_ASYNC || job == NULL || job->run == NULL || job->delay_ns < 0 ||
-        job->start_within_ns < 0 || job->run_timeout_ns < PLIM_NONE) {
+    if (job == NULL || job->run == NULL || job->delay_ns < 0 || job->start_within_ns < 0 ||
+        job->run_timeout_ns < PLIM_NONE) {
         return EINVAL;
     }
-    if (bulkhead_in_flight_(job)) {
-        return EBUSY;
-    }
-    job->attempt = 0;
-    job->outcome = BULKHEAD_PENDING;
-    job->result = 0;
-    job->resource = NULL;
-    job->bulkhead_ = b;
-    job->entry_.caller = NULL;
-    job->runner_ = 0;
-    job->waits_for_ = NULL;
-    job->armed_ = false;
-    job->was_detached_ = job->detached;
-    job->since_ = b->histograms == NULL ? 0 : plim_now_();
-    plim_store_relaxed_(&job->cancelled_, 0);
-    plim_init_(&job->over_, 0);
-    plim_init_(&job->returned_, 0);
-    return 0;
+    return bulkhead_in_flight_(job) ? EBUSY : 0;
 }
 
 /* Submits. A caller that will wait for the job, at most wait_ns, gives `nesting`, which has to be
@@ -4462,7 +4971,7 @@ PLIM_CALLED_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t t
     bulkhead_nesting_ here = bulkhead_no_nesting_();
     bulkhead_nesting_ *nest = nesting != NULL ? nesting : &here;
     uint64_t word = plim_load_relaxed_(&b->gate.word);
-    void *arg = job->arg; /* the job may be gone at the end */
+    const bulkhead_subject_ about = bulkhead_subject_of_(job); /* it may be gone at the end */
     const bool events = (b->flags & BULKHEAD_EVENTS_) != 0;
     int error = (word & BULKHEAD_CLOSED_) != 0 ? ESHUTDOWN : 0;
     if (error == 0 && timeout_ns <= 0 && bulkhead_available_(word) <= 0 &&
@@ -4475,6 +4984,7 @@ PLIM_CALLED_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t t
     if (error != 0) {
         return error;
     }
+    const int64_t since = b->histograms == NULL ? 0 : plim_now_();
     bulkhead_section_ s = bulkhead_lock_(b);
     bool runs = bulkhead_runs_(b, &s, job);
     bool admits = runs || (b->room.first == NULL && bulkhead_has_room_(b, s.word));
@@ -4494,20 +5004,20 @@ PLIM_CALLED_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t t
         bulkhead_nest_(b, nesting, job, NULL, wait_ns);
     }
     if (!admits) {
-        error = bulkhead_await_room_(b, &s, job, timeout_ns, nesting == NULL ? &here : NULL);
+        error = bulkhead_await_room_(b, &s, job, timeout_ns, since, nesting == NULL ? &here : NULL);
     } else {
-        bulkhead_accept_(b, &s, job);
+        bulkhead_past_ past = bulkhead_past_of_(job);
+        bulkhead_accept_(b, &s, job, since);
+        past.number = job->number_;
         if (b->executor.execute == NULL && b->threads == 0 && bulkhead_may_hire_(b)) {
             bulkhead_plan_hire_(b, &s); /* better to fail now than when its turn has come */
         }
-        const uint64_t number = job->number_;
-        const bool gives = s.granted.first != NULL;
         bulkhead_unlock_(b, &s);
-        if (gives) {
-            error = bulkhead_give_first_(b, &s, job);
+        if (s.entries != 0) {
+            error = bulkhead_give_first_(b, &s, &past);
         }
         for (; s.hires != 0; s.hires--) { /* others may have been short of workers, too */
-            int failed = bulkhead_hire_(b, number);
+            int failed = bulkhead_hire_(b, &past);
             error = failed != 0 ? failed : error;
         }
     }
@@ -4515,26 +5025,202 @@ PLIM_CALLED_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t t
         bulkhead_unnest_(b, nesting);
     }
     if (error == 0 && events) {
-        bulkhead_tell_(b, BULKHEAD_EVENT_ACCEPTED, job, arg, BULKHEAD_PENDING, 0, 0);
+        bulkhead_tell_(b, BULKHEAD_EVENT_ACCEPTED, about, BULKHEAD_PENDING, 0, 0);
     }
     return error;
 }
 
+/* ---- A sync bulkhead: jobs on the thread that submits them ---- */
+
+/* Why the job of a sync bulkhead is not to go on, under the lock: PENDING, it is. */
+static inline bulkhead_outcome bulkhead_stopped_(const bulkhead *b, const bulkhead_job *job)
+{
+    bool cancelled = plim_load_relaxed_(&job->cancelled_) != 0;
+    return !cancelled && !b->aborting ? BULKHEAD_PENDING
+           : job->attempt != 0        ? BULKHEAD_FAILED
+           : cancelled                ? BULKHEAD_CANCELLED
+                                      : BULKHEAD_ABORTED;
+}
+
+/* Waits until then, for the time of the job; less if there is no point any more. `accepted`: not by
+ * a close, but only by what stops the job. */
+PLIM_SLOW_ void bulkhead_rest_(bulkhead *b, const bulkhead_job *job, int64_t until, bool accepted)
+{
+    for (bool rests = plim_now_() < until; rests; rests = plim_now_() < until) {
+        plim_waiter_ self;
+        plim_waiter_init_(&self);
+        bulkhead_section_ s = bulkhead_lock_(b);
+        rests = accepted ? bulkhead_stopped_(b, job) == BULKHEAD_PENDING : !b->closing;
+        if (rests) {
+            plim_append_(&b->resting, &self.node);
+        }
+        bulkhead_unlock_(b, &s);
+        if (!rests) {
+            return;
+        }
+        if (plim_sleep_(&self, bulkhead_left_(until), false) == ETIMEDOUT) {
+            s = bulkhead_lock_(b);
+            plim_unlink_(&b->resting, &self.node);
+            bulkhead_unlock_(b, &s);
+        }
+    }
+}
+
+/* Makes one attempt, with a permit, and says how the job ends; PENDING: there will be another, and
+ * the permit was given back. The frame is in `running` as long as the permit is held: so an abort
+ * reaches the job, and a wait for the permit that it has is told. */
+PLIM_SLOW_ bulkhead_outcome bulkhead_attempt_here_(bulkhead *b, bulkhead_job *job,
+                                                   bulkhead_frame_ *frame, int *result)
+{
+    const int64_t began = plim_now_(), limit = bulkhead_run_limit_(b, job);
+    bulkhead_section_ s = bulkhead_lock_(b);
+    plim_unlink_(&b->busy, &frame->node);
+    plim_append_(&b->running, &frame->node);
+    bulkhead_outcome outcome = bulkhead_stopped_(b, job);
+    if (outcome == BULKHEAD_PENDING) {
+        job->attempt++;
+        job->runner_ = frame->thread;
+        if (b->histograms != NULL) {
+            bulkhead_histogram_add(&b->histograms[0], began - job->since_);
+        }
+    }
+    bulkhead_unlock_(b, &s);
+    if (outcome != BULKHEAD_PENDING) {
+        return outcome;
+    }
+    bulkhead_tell_started_(b, job);
+    *result = bulkhead_run_body_(job);
+    const bool again = bulkhead_may_retry_(b, job, *result);
+    const int64_t now = plim_now_();
+    s = bulkhead_lock_(b);
+    if (b->histograms != NULL) {
+        bulkhead_histogram_add(&b->histograms[1], now - began);
+    }
+    if (limit > 0 && now - began > limit) { /* nobody could tell before */
+        outcome = BULKHEAD_TIMED_OUT;
+        *result = 0;
+        b->late++;
+    } else if (!again || plim_load_relaxed_(&job->cancelled_) != 0) {
+        outcome = *result == 0 ? BULKHEAD_SUCCEEDED : BULKHEAD_FAILED;
+    } else {
+        int64_t delay = bulkhead_back_off_(b, job->attempt);
+        b->retried++;
+        job->result = *result;
+        job->runner_ = 0;
+        job->at_ = plim_deadline_(now, delay); /* it is in no heap: when it goes on */
+        plim_unlink_(&b->running, &frame->node);
+        plim_append_(&b->busy, &frame->node);
+        bulkhead_give_back_(b, &s);
+    }
+    bulkhead_unlock_(b, &s);
+    bulkhead_after_(b, &s);
+    return outcome;
+}
+
+/* The end of the job; `held`: with a permit. The frame keeps the bulkhead there until done has
+ * returned, and the last touch of the job is as on a worker. */
+PLIM_SLOW_ void bulkhead_end_here_(bulkhead *b, bulkhead_job *job, bulkhead_frame_ *frame,
+                                   bulkhead_outcome outcome, int result, bool held)
+{
+    const bool detached = job->detached;
+    bulkhead_section_ s = bulkhead_lock_(b);
+    job->runner_ = frame->thread; /* should done wait for it */
+    bulkhead_end_(b, job, outcome, result);
+    if (detached && held) {
+        plim_unlink_(&b->running, &frame->node);
+        plim_append_(&b->busy, &frame->node);
+        bulkhead_give_back_(b, &s);
+        held = false;
+    }
+    bulkhead_unlock_(b, &s);
+    bulkhead_after_(b, &s);
+    bulkhead_call_done_(b, job);
+    s = bulkhead_lock_(b);
+    plim_unlink_(held ? &b->running : &b->busy, &frame->node);
+    if (held) {
+        bulkhead_give_back_(b, &s);
+    }
+    bulkhead_unlock_(b, &s);
+    bulkhead_after_(b, &s);
+    if (!detached) {
+        bulkhead_post_(&job->returned_); /* nobody waits for it yet: the job is not over */
+        bulkhead_release_waiters_(job);
+    }
+}
+
+/* Waits for a permit as enter does, and runs the job. Returns when it is done. */
+PLIM_SLOW_ int bulkhead_submit_here_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns, int full)
+{
+    const bulkhead_subject_ about = bulkhead_subject_of_(job);
+    const uint64_t phase = plim_load_relaxed_(&job->phase_);
+    const bool expires = job->start_within_ns > 0 && job->start_within_ns < timeout_ns;
+    bulkhead_frame_ frame = {{NULL, NULL}, plim_thread_id_(), job};
+    int result = 0;
+    plim_store_relaxed_(&job->phase_, BULKHEAD_ROOM_);
+    if (job->delay_ns > 0) {
+        bulkhead_rest_(b, job, plim_deadline_(plim_now_(), job->delay_ns), false);
+    }
+    const int64_t since = plim_now_();
+    int error = bulkhead_get_in_(b, expires ? job->start_within_ns : timeout_ns, since, false);
+    const bool expired = error == ETIMEDOUT && expires;
+    bulkhead_section_ s = bulkhead_lock_(b);
+    if (expired && b->closing) {
+        error = ESHUTDOWN; /* nobody waits for it any more */
+    }
+    if (error != 0 && (!expired || error == ESHUTDOWN)) {
+        plim_store_relaxed_(&job->phase_, phase);
+        bulkhead_unlock_(b, &s);
+        return bulkhead_reject_(b, about, error == ETIMEDOUT ? full : error);
+    }
+    bulkhead_renew_(b, job, since);
+    plim_store_relaxed_(&job->phase_, BULKHEAD_RUNNING_);
+    job->number_ = ++b->numbers;
+    b->accepted++;
+    b->jobs++;
+    plim_append_(&b->busy, &frame.node);
+    bulkhead_unlock_(b, &s);
+    bulkhead_tell_(b, BULKHEAD_EVENT_ACCEPTED, about, BULKHEAD_PENDING, 0, 0);
+    bulkhead_outcome outcome = expired ? BULKHEAD_EXPIRED : BULKHEAD_PENDING;
+    bool held = !expired;
+    while (outcome == BULKHEAD_PENDING) {
+        outcome = bulkhead_attempt_here_(b, job, &frame, &result);
+        if (outcome == BULKHEAD_PENDING) {
+            bulkhead_tell_(b, BULKHEAD_EVENT_RETRIED, about, BULKHEAD_PENDING, result,
+                           job->attempt);
+            bulkhead_rest_(b, job, job->at_, true);
+            job->since_ = plim_now_();
+            held = bulkhead_get_in_(b, PLIM_FOREVER, job->since_, true) == 0;
+            outcome = held ? BULKHEAD_PENDING : BULKHEAD_FAILED; /* aborted meanwhile */
+        }
+    }
+    bulkhead_end_here_(b, job, &frame, outcome, result, held);
+    return 0;
+}
+
 static inline int bulkhead_submit_for(bulkhead *b, bulkhead_job *job, int64_t timeout_ns)
 {
-    int error = bulkhead_prepare_(b, job);
+    int error = bulkhead_may_submit_(job);
     if (error != 0) {
         return error;
     }
-    void *arg = job->arg;
+    if (b->type == BULKHEAD_SYNC) {
+        return bulkhead_submit_here_(b, job, timeout_ns, ETIMEDOUT);
+    }
+    const bulkhead_subject_ about = bulkhead_subject_of_(job);
     error = bulkhead_submit_slow_(b, job, timeout_ns, NULL, 0);
-    return error == 0 ? 0 : bulkhead_reject_(b, job, arg, error);
+    return error == 0 ? 0 : bulkhead_reject_(b, about, error);
 }
 
 /* How long submit waits for a place. */
 static inline int64_t bulkhead_patience_(const bulkhead *b)
 {
     return b->timeout_ns > 0 ? b->timeout_ns : 0;
+}
+
+/* How long enter waits for a permit. */
+static inline int64_t bulkhead_enter_timeout_(const bulkhead *b)
+{
+    return b->timeout_ns == 0 ? PLIM_FOREVER : bulkhead_patience_(b);
 }
 
 /* A refusal without a wait is EAGAIN. */
@@ -4546,24 +5232,28 @@ static inline int bulkhead_tried_(int error, int64_t timeout_ns)
 static inline int bulkhead_submit(bulkhead *b, bulkhead_job *job)
 {
     int64_t patience = bulkhead_patience_(b);
-    int error = bulkhead_prepare_(b, job);
+    int error = bulkhead_may_submit_(job);
     if (error != 0) {
         return error;
     }
-    void *arg = job->arg;
+    if (b->type == BULKHEAD_SYNC) {
+        int64_t timeout_ns = bulkhead_enter_timeout_(b);
+        return bulkhead_submit_here_(b, job, timeout_ns, bulkhead_tried_(ETIMEDOUT, timeout_ns));
+    }
+    const bulkhead_subject_ about = bulkhead_subject_of_(job);
     error = bulkhead_tried_(bulkhead_submit_slow_(b, job, patience, NULL, 0), patience);
-    return error == 0 ? 0 : bulkhead_reject_(b, job, arg, error);
+    return error == 0 ? 0 : bulkhead_reject_(b, about, error);
 }
 
 /* Looks for a while whether the job gets done. */
-static inline bool bulkhead_is_done_soon_(bulkhead_job *job)
+static inline bool bulkhead_is_done_soon_(bulkhead_job *job, int64_t until)
 {
     bool on = true;
     for (int i = 0; on && i < PLIM_SPIN; i++) {
         if (bulkhead_is_done_(job)) {
             return true;
         }
-        on = plim_look_on_(i, PLIM_SPIN / 2);
+        on = plim_look_on_(i, PLIM_SPIN / 2, until);
     }
     return bulkhead_is_done_(job);
 }
@@ -4585,14 +5275,16 @@ PLIM_CALLED_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
 {
     bulkhead *b = job->bulkhead_;
     bulkhead_nesting_ nest = bulkhead_no_nesting_();
-    if (bulkhead_is_done_soon_(job)) {
+    const int64_t until = bulkhead_until_(timeout_ns);
+    if (bulkhead_is_done_soon_(job, until)) {
         return 0;
     }
     bulkhead_section_ s = bulkhead_lock_(b);
     uint64_t phase = plim_load_relaxed_(&job->phase_);
     bool deep = bulkhead_nests_too_deep_(b, &nest, timeout_ns);
     bool never = bulkhead_waits_for_us_(job) || (deep && phase < BULKHEAD_READY_) ||
-                 (phase < BULKHEAD_RUNNING_ && bulkhead_keeps_others_(b));
+                 (phase < BULKHEAD_RUNNING_ && bulkhead_keeps_others_(b)) ||
+                 (phase == BULKHEAD_STUCK_ && b->supervisor_id == plim_thread_id_());
     int error = never ? EDEADLK : 0;
     if (error == 0) {
         bulkhead_nest_(b, &nest, job, NULL, timeout_ns);
@@ -4601,7 +5293,7 @@ PLIM_CALLED_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
     if (error == 0) {
         plim_place_ *here = *plim_here_();
         if (plim_may_wait_(here, &job->place_, NULL)) {
-            error = bulkhead_await_(&job->over_, timeout_ns);
+            error = bulkhead_await_(&job->over_, bulkhead_left_(until));
             plim_wait_over_(here);
         } else {
             error = EDEADLK;
@@ -4611,13 +5303,24 @@ PLIM_CALLED_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
     return error;
 }
 
+/* Is it a job that nobody can wait for: never submitted, or detached, now or when it was done? */
+static inline bool bulkhead_is_nobodys_(const bulkhead_job *job)
+{
+    uint64_t phase = plim_load_relaxed_(&job->phase_);
+    return job->detached || phase == BULKHEAD_NEW_ ||
+           (phase == BULKHEAD_DONE_ && job->was_detached_);
+}
+
 static inline int bulkhead_wait(bulkhead_job *job, int64_t timeout_ns)
 {
-    if (job == NULL || job->detached || plim_load_relaxed_(&job->phase_) == BULKHEAD_NEW_) {
+    if (job == NULL || bulkhead_is_nobodys_(job)) {
         return EINVAL;
     }
     if (bulkhead_is_done_(job)) {
         return 0;
+    }
+    if (plim_load_relaxed_(&job->phase_) == BULKHEAD_ROOM_) {
+        return EINVAL; /* its submitter waits: it is not submitted yet */
     }
     return timeout_ns <= 0 ? ETIMEDOUT : bulkhead_wait_slow_(job, timeout_ns);
 }
@@ -4636,7 +5339,7 @@ PLIM_SLOW_ int bulkhead_reclaim_slow_(bulkhead_job *job, int64_t timeout_ns)
 
 static inline int bulkhead_reclaim(bulkhead_job *job, int64_t timeout_ns)
 {
-    if (job == NULL || job->detached || plim_load_relaxed_(&job->phase_) == BULKHEAD_NEW_) {
+    if (job == NULL || bulkhead_is_nobodys_(job)) {
         return EINVAL;
     }
     if (!bulkhead_is_done_(job)) {
@@ -4653,15 +5356,23 @@ static inline bool bulkhead_job_cancelled(const bulkhead_job *job)
     return plim_load_relaxed_(&job->cancelled_) != 0;
 }
 
+static inline void bulkhead_job_renew(bulkhead_job *job)
+{
+    job->renews_ = true;
+}
+
 static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job)
 {
-    if (job == NULL || plim_load_relaxed_(&job->phase_) <= BULKHEAD_ROOM_ || job->bulkhead_ != b) {
+    if (job == NULL) {
         return EINVAL;
     }
-    bulkhead_section_ s = bulkhead_lock_(b);
+    bulkhead_section_ s = bulkhead_lock_(b); /* under which both are set, if it is b's */
     uint64_t phase = plim_load_relaxed_(&job->phase_);
-    int error = phase > BULKHEAD_RUNNING_ ? EALREADY : 0;
+    int error = phase <= BULKHEAD_ROOM_ || job->bulkhead_ != b ? EINVAL
+                : phase > BULKHEAD_RUNNING_                    ? EALREADY
+                                                               : 0;
     if (error == 0) {
+        plim_end_waits_(&s.woken, &b->resting, 0); /* it may be one of a sync bulkhead */
         plim_store_relaxed_(&job->cancelled_, 1);
         error = bulkhead_withdraw_(b, &s, job) ? 0 : EBUSY;
     }
@@ -4693,31 +5404,18 @@ static inline bool bulkhead_take_inline_(bulkhead *b)
     return taken;
 }
 
-/* A function call that runs on a worker; on its caller's stack. */
-typedef struct bulkhead_call_ {
-    bulkhead_job job;
-    int (*fn)(void *);
-    void *arg;
-} bulkhead_call_;
-
 /* It has not got a permit in time: as if it had never been submitted. False: it was called. */
-PLIM_SLOW_ bool bulkhead_call_off_(bulkhead *b, bulkhead_job *job)
+PLIM_SLOW_ bool bulkhead_call_off_(bulkhead *b, bulkhead_job *job, const bulkhead_past_ *past)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
     bool off = job->attempt == 0 && bulkhead_withdraw_(b, &s, job);
     if (off) {
-        bulkhead_refuse_(b, job);
+        bulkhead_refuse_(b, job, past);
         bulkhead_grant_(b, &s);
     }
     bulkhead_unlock_(b, &s);
     bulkhead_after_(b, &s);
     return off;
-}
-
-PLIM_CALLED_ int bulkhead_run_call_(bulkhead_job *job)
-{
-    bulkhead_call_ *call = (bulkhead_call_ *)job->arg;
-    return call->fn(call->arg);
 }
 
 PLIM_CALLED_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *arg, int *result)
@@ -4726,13 +5424,13 @@ PLIM_CALLED_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *ar
     bulkhead_nesting_ nest = bulkhead_no_nesting_();
     const int64_t patience = bulkhead_patience_(b);
     const int64_t wait_ns = b->timeout_ns == 0 ? PLIM_FOREVER : b->timeout_ns;
-    const int64_t deadline = patience == 0 ? 0 : plim_deadline_(plim_now_(), patience);
+    const int64_t deadline = bulkhead_until_(patience == 0 ? PLIM_FOREVER : patience);
     memset((void *)&call.job, 0, sizeof call.job);
     call.job.run = bulkhead_run_call_;
     call.job.arg = &call;
     call.fn = fn;
     call.arg = arg;
-    bulkhead_prepare_(b, &call.job);
+    const bulkhead_past_ past = bulkhead_past_of_(&call.job);
     plim_place_ *here = *plim_here_();
     /* Before it runs: then only its body can close a circle. */
     plim_awaits_(here, &call.job.place_, NULL);
@@ -4740,12 +5438,11 @@ PLIM_CALLED_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *ar
         bulkhead_tried_(bulkhead_submit_slow_(b, &call.job, patience, &nest, wait_ns), patience);
     if (error != 0) {
         plim_wait_over_(here);
-        return bulkhead_reject_(b, NULL, NULL, error);
+        return bulkhead_reject_(b, bulkhead_no_job_(), error);
     }
-    if (!bulkhead_is_done_soon_(&call.job)) {
-        int64_t left = patience == 0 ? PLIM_FOREVER : deadline - plim_now_();
-        if (bulkhead_await_(&call.job.over_, left) != 0) {
-            error = bulkhead_call_off_(b, &call.job) ? ETIMEDOUT : 0;
+    if (!bulkhead_is_done_soon_(&call.job, deadline)) {
+        if (bulkhead_await_(&call.job.over_, bulkhead_left_(deadline)) != 0) {
+            error = bulkhead_call_off_(b, &call.job, &past) ? ETIMEDOUT : 0;
             if (error == 0) { /* it runs, or has run and will again */
                 bulkhead_await_(&call.job.over_, PLIM_FOREVER);
             }
@@ -4757,7 +5454,7 @@ PLIM_CALLED_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *ar
     }
     plim_wait_over_(here);
     if (error != 0) {
-        return bulkhead_reject_(b, NULL, NULL, error);
+        return bulkhead_reject_(b, bulkhead_no_job_(), error);
     }
     if (call.job.outcome == BULKHEAD_TIMED_OUT) {
         return ETIMEDOUT;
@@ -4780,7 +5477,7 @@ static inline int bulkhead_call_here_(bulkhead *b, int (*fn)(void *), void *arg,
     if (b->histograms != NULL) {
         int64_t now = plim_now_();
         bulkhead_section_ s = bulkhead_lock_(b);
-        bulkhead_record_(&b->histograms[1], now - since);
+        bulkhead_histogram_add(&b->histograms[1], now - since);
         bulkhead_unlock_(b, &s);
     }
     bulkhead_leave_as_(b, answer, true);
@@ -4855,6 +5552,8 @@ static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options)
     b->retryable = o->retryable;
     b->on_event = o->on_event;
     b->user = o->user;
+    b->stack_size = o->stack_size;
+    b->process = plim_process_();
     b->histograms = histograms;
     b->dice = (uint64_t)plim_now_();
     if (o->executor != NULL) {
@@ -4868,17 +5567,27 @@ static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options)
     return 0;
 }
 
+/* What a limit becomes. 0 is what a snapshot says of none, and is taken for that. */
+static inline uint64_t bulkhead_new_limit_(uint64_t limit, int32_t given, uint64_t standard,
+                                           uint64_t most)
+{
+    bool kept = given == PLIM_KEEP || (given == 0 && limit == 0);
+    return kept ? limit : bulkhead_limit_(given, standard, most);
+}
+
 static inline int bulkhead_resize(bulkhead *b, int32_t permits, int32_t queue)
 {
-    if (permits < PLIM_NONE || queue < PLIM_NONE) {
+    if ((permits < PLIM_NONE && permits != PLIM_KEEP) ||
+        (queue < PLIM_NONE && queue != PLIM_KEEP)) {
         return EINVAL;
     }
-    uint64_t now = bulkhead_limit_(permits, 1, BULKHEAD_PERMITS_MAX_);
     bulkhead_section_ s = bulkhead_lock_(b);
-    s.word += (now - plim_load_relaxed_(&b->permits)) * BULKHEAD_PERMIT_ONE_;
+    const uint64_t before = plim_load_relaxed_(&b->permits), limit = plim_load_relaxed_(&b->limit);
+    uint64_t now = bulkhead_new_limit_(before, permits, 1, BULKHEAD_PERMITS_MAX_);
+    s.word += (now - before) * BULKHEAD_PERMIT_ONE_;
     plim_store_relaxed_(&b->permits, now);
-    plim_store_relaxed_(&b->limit,
-                        bulkhead_limit_(queue, BULKHEAD_QUEUE_MAX_, BULKHEAD_QUEUE_MAX_));
+    plim_store_relaxed_(
+        &b->limit, bulkhead_new_limit_(limit, queue, BULKHEAD_QUEUE_MAX_, BULKHEAD_QUEUE_MAX_));
     bulkhead_grant_(b, &s);
     bulkhead_staff_(b, &s);
     if (b->threads - b->stuck > now) { /* some are to go */
@@ -4886,7 +5595,7 @@ static inline int bulkhead_resize(bulkhead *b, int32_t permits, int32_t queue)
     }
     bulkhead_unlock_(b, &s);
     bulkhead_after_(b, &s);
-    bulkhead_tell_(b, BULKHEAD_EVENT_RESIZED, NULL, NULL, BULKHEAD_PENDING, 0, 0);
+    bulkhead_tell_(b, BULKHEAD_EVENT_RESIZED, bulkhead_no_job_(), BULKHEAD_PENDING, 0, 0);
     return 0;
 }
 
@@ -4920,6 +5629,15 @@ PLIM_SLOW_ void bulkhead_abort_(bulkhead *b, bulkhead_section_ *s)
 {
     plim_list_ *lists[] = {&b->ready_jobs, &b->queue, &b->later};
     b->aborting = true;
+    plim_end_waits_(&s->woken, &b->resting, 0);
+    for (bulkhead_worker_ *at = b->workers; at != NULL; at = at->next) {
+        if (at->job != NULL) {
+            plim_store_relaxed_(&at->job->cancelled_, 1); /* so that it may hurry */
+        }
+    }
+    for (plim_node_ *at = b->running.first; at != NULL; at = at->next) {
+        plim_store_relaxed_(&((bulkhead_frame_ *)(void *)at)->job->cancelled_, 1);
+    }
     for (int i = 0; i < 3; i++) {
         for (plim_node_ *next, *at = lists[i]->first; at != NULL; at = next) {
             bulkhead_entry_ *entry = (bulkhead_entry_ *)(void *)at;
@@ -4959,6 +5677,9 @@ static inline int bulkhead_close(bulkhead *b, int how, int64_t timeout_ns)
     if (how != BULKHEAD_DRAIN && how != BULKHEAD_ABORT) {
         return EINVAL;
     }
+    if (b->process != plim_process_()) {
+        return 0; /* the lock may be held by a thread that is not here */
+    }
     bulkhead_section_ s = bulkhead_lock_(b);
     if (timeout_ns > 0 && bulkhead_inside_(b, timeout_ns)) {
         bulkhead_unlock_(b, &s);
@@ -4967,6 +5688,7 @@ static inline int bulkhead_close(bulkhead *b, int how, int64_t timeout_ns)
     s.word |= BULKHEAD_CLOSED_;
     b->closing = true;
     plim_end_waits_(&s.woken, &b->room, ESHUTDOWN);
+    plim_end_waits_(&s.woken, &b->resting, 0);
     if (how == BULKHEAD_ABORT) {
         bulkhead_abort_(b, &s);
     }
@@ -4983,8 +5705,11 @@ static inline int bulkhead_close(bulkhead *b, int how, int64_t timeout_ns)
 
 static inline int bulkhead_destroy(bulkhead *b)
 {
+    if (b->process != plim_process_()) {
+        return 0; /* as in close; the workers' memory is lost to the child */
+    }
     bulkhead_section_ s = bulkhead_lock_(b);
-    if (!bulkhead_is_quiet_(b, &s)) {
+    if (!bulkhead_is_quiet_(b, &s) || b->entries != 0) {
         bulkhead_unlock_(b, &s);
         return EBUSY;
     }
@@ -4992,10 +5717,10 @@ static inline int bulkhead_destroy(bulkhead *b)
     b->closing = true;
     bulkhead_await_end_(b, &s, PLIM_FOREVER);
     for (bulkhead_worker_ *at = b->gone; at != NULL; at = at->next_free) {
-        plim_thread_join_(at->thread);
+        plim_worker_join_(at->thread);
     }
     if (plim_load_relaxed_(&b->supervised) != 0) {
-        plim_thread_join_(b->supervisor);
+        plim_worker_join_(b->supervisor);
     }
     for (bulkhead_worker_ *next, *at = b->workers; at != NULL; at = next) {
         next = at->next;
@@ -5062,137 +5787,18 @@ static inline const char *bulkhead_outcome_name(bulkhead_outcome outcome)
     return (unsigned)outcome <= BULKHEAD_ABORTED ? names[outcome] : "unknown";
 }
 
-/* ---- Figures as text, options from the environment, the bulkhead as an executor -------------- */
+/* ---- Options from the environment, the bulkhead as an executor ------------------------------- */
 
-/* name{bulkhead="label" and more; the rest of the line is the caller's. */
-static inline void bulkhead_put_sample_(bulkhead_text_ *text, const char *name, const char *suffix,
-                                        const char *label, const char *more)
+/* Reads a number up to `most` into *value; 0 is PLIM_NONE, and no limit is `unlimited`. False: it
+ * is not one. */
+PLIM_SLOW_ bool bulkhead_read_(const char *text, int64_t most, int64_t unlimited, int64_t *value)
 {
-    bulkhead_put_(text, "bulkhead_");
-    bulkhead_put_(text, name);
-    bulkhead_put_(text, suffix);
-    bulkhead_put_(text, "{bulkhead=\"");
-    for (; *label != 0; label++) {
-        if (*label == '\\' || *label == '"' || *label == '\n') {
-            bulkhead_put_char_(text, '\\');
-        }
-        bulkhead_put_char_(text, *label == '\n' ? 'n' : *label);
-    }
-    bulkhead_put_(text, "\"");
-    bulkhead_put_(text, more);
-}
-
-static inline void bulkhead_put_type_(bulkhead_text_ *text, const char *name, const char *type)
-{
-    bulkhead_put_(text, "# TYPE bulkhead_");
-    bulkhead_put_(text, name);
-    bulkhead_put_(text, type);
-}
-
-PLIM_SLOW_ void bulkhead_put_histogram_(bulkhead_text_ *text, const char *name, const char *label,
-                                        const bulkhead_histogram *h)
-{
-    uint64_t seen = 0;
-    unsigned bucket = 0;
-    bulkhead_put_type_(text, name, " histogram\n");
-    /* 1 us, 4 us, 16 us, ..., 69 s: always the same, as Prometheus wants it. */
-    for (unsigned power = 10; power <= 36; power += 2) {
-        int64_t end = ((int64_t)1 << power) - 1;
-        for (; bulkhead_bucket_end_(bucket) <= end; bucket++) {
-            seen += h->buckets[bucket];
-        }
-        bulkhead_put_sample_(text, name, "_bucket", label, ",le=\"");
-        bulkhead_put_seconds_(text, end);
-        bulkhead_put_(text, "\"} ");
-        bulkhead_put_number_(text, seen);
-        bulkhead_put_(text, "\n");
-    }
-    bulkhead_put_sample_(text, name, "_bucket", label, ",le=\"+Inf\"} ");
-    bulkhead_put_number_(text, h->count);
-    bulkhead_put_(text, "\n");
-    bulkhead_put_sample_(text, name, "_sum", label, "} ");
-    bulkhead_put_seconds_(text, h->sum_ns);
-    bulkhead_put_(text, "\n");
-    bulkhead_put_sample_(text, name, "_count", label, "} ");
-    bulkhead_put_number_(text, h->count);
-    bulkhead_put_(text, "\n");
-}
-
-static inline size_t bulkhead_prometheus(const bulkhead_stats *stats, const char *name, char *out,
-                                         size_t capacity)
-{
-    const struct {
-        const char *name, *type;
-        uint64_t value;
-    } figures[] = {
-        {"permits", " gauge\n", stats->permits},
-        {"queue_limit", " gauge\n", stats->queue},
-        {"in_use", " gauge\n", stats->in_use},
-        {"available", " gauge\n", stats->available},
-        {"queued", " gauge\n", stats->queued},
-        {"delayed", " gauge\n", stats->delayed},
-        {"peak_in_use", " gauge\n", stats->peak_in_use},
-        {"peak_queued", " gauge\n", stats->peak_queued},
-        {"workers", " gauge\n", stats->workers},
-        {"workers_idle", " gauge\n", stats->workers_idle},
-        {"workers_stuck", " gauge\n", stats->workers_stuck},
-        {"accepted_total", " counter\n", stats->accepted},
-        {"rejected_total", " counter\n", stats->rejected},
-        {"succeeded_total", " counter\n", stats->succeeded},
-        {"failed_total", " counter\n", stats->failed},
-        {"timed_out_total", " counter\n", stats->timed_out},
-        {"expired_total", " counter\n", stats->expired},
-        {"cancelled_total", " counter\n", stats->cancelled},
-        {"aborted_total", " counter\n", stats->aborted},
-        {"retried_total", " counter\n", stats->retried},
-        {"late_total", " counter\n", stats->late},
-    };
-    bulkhead_text_ text = {out, capacity, 0};
-    if (capacity != 0) {
-        out[0] = 0;
-    }
-    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
-        bulkhead_put_type_(&text, figures[i].name, figures[i].type);
-        bulkhead_put_sample_(&text, figures[i].name, "", name, "} ");
-        bulkhead_put_number_(&text, figures[i].value);
-        bulkhead_put_(&text, "\n");
-    }
-    bulkhead_put_type_(&text, "longest_wait_seconds", " gauge\n");
-    bulkhead_put_sample_(&text, "longest_wait_seconds", "", name, "} ");
-    bulkhead_put_seconds_(&text, stats->longest_wait_ns);
-    bulkhead_put_(&text, "\n");
-    bulkhead_put_histogram_(&text, "wait_seconds", name, &stats->wait);
-    bulkhead_put_histogram_(&text, "run_seconds", name, &stats->run);
-    return text.length;
-}
-
-/* Looks up prefix + middle + name. */
-PLIM_SLOW_ const char *bulkhead_env_(const char *prefix, const char *middle, const char *name)
-{
-    char variable[128];
-    bulkhead_text_ text = {variable, sizeof variable, 0};
-    bulkhead_put_(&text, prefix);
-    bulkhead_put_(&text, middle);
-    bulkhead_put_(&text, name);
-    return text.length < sizeof variable ? getenv(variable) : NULL;
-}
-
-/* Reads a number of the environment into *value, from `least` to `most`; 0 is PLIM_NONE, and no
- * limit is `unlimited`. False: it is not one. */
-PLIM_SLOW_ bool bulkhead_read_(const char *prefix, const char *name, int64_t least, int64_t most,
-                               int64_t unlimited, int64_t *value)
-{
-    const char *text = bulkhead_env_(prefix, "", name);
-    text = text != NULL ? text : bulkhead_env_(prefix, "DEFAULT_", name);
-    if (text == NULL) {
-        return true;
-    }
+    int64_t number = 0;
+    const char *at = text;
     if (strcmp(text, "null") == 0 || strcmp(text, "unlimited") == 0) {
         *value = unlimited;
         return true;
     }
-    int64_t number = 0;
-    const char *at = text;
     for (; *at >= '0' && *at <= '9'; at++) {
         int digit = *at - '0';
         if (number > (most - digit) / 10) {
@@ -5200,48 +5806,86 @@ PLIM_SLOW_ bool bulkhead_read_(const char *prefix, const char *name, int64_t lea
         }
         number = number * 10 + digit;
     }
-    if (at == text || *at != 0 || number < least) {
+    if (at == text || *at != 0) {
         return false;
     }
     *value = number == 0 ? PLIM_NONE : number;
     return true;
 }
 
-static inline int bulkhead_options_from_env(bulkhead_options *options, const char *prefix)
+static inline int bulkhead_parse_limit(const char *text, int32_t *value)
 {
-    if (options == NULL || prefix == NULL) {
+    int64_t number;
+    if (text == NULL || value == NULL ||
+        !bulkhead_read_(text, BULKHEAD_PERMITS_MAX_, BULKHEAD_UNLIMITED, &number)) {
         return EINVAL;
     }
-    const int64_t kept = INT64_MIN; /* no variable says anything */
-    int64_t permits = options->permits, queue = options->queue, timeout_ms = kept;
-    if (!bulkhead_read_(prefix, "PERMITS", 1, INT32_MAX, BULKHEAD_UNLIMITED, &permits) ||
-        !bulkhead_read_(prefix, "QUEUE", 0, INT32_MAX, BULKHEAD_UNLIMITED, &queue) ||
-        !bulkhead_read_(prefix, "TIMEOUT_MS", 0, INT64_MAX / 1000000, PLIM_FOREVER, &timeout_ms)) {
-        return EINVAL;
-    }
-    options->permits = (int32_t)permits;
-    options->queue = (int32_t)queue;
-    if (timeout_ms != kept) {
-        options->timeout_ns =
-            timeout_ms == PLIM_FOREVER || timeout_ms < 0 ? timeout_ms : PLIM_MS(timeout_ms);
-    }
+    *value = (int32_t)number;
     return 0;
 }
 
-/* Somebody else's work, as a job. */
-typedef struct bulkhead_errand_ {
-    bulkhead_job job;
-    void (*run)(void *);
-    void *arg;
-} bulkhead_errand_;
-
-PLIM_SLOW_ int bulkhead_run_errand_(bulkhead_job *job)
+/* What a variable of the environment says; NULL: nothing. */
+static inline const char *bulkhead_variable_(const char *name)
 {
-    bulkhead_errand_ *errand = (bulkhead_errand_ *)job->arg;
-    void (*run)(void *) = errand->run;
-    errand->run = NULL;
-    run(errand->arg);
-    return 0;
+    const char *text = name == NULL ? NULL : getenv(name);
+    return text == NULL || *text == 0 ? NULL : text;
+}
+
+/* Takes options from three texts, NULL where there is none. Returns the number of the one that is
+ * wrong, and then takes none, or -1. */
+PLIM_SLOW_ int bulkhead_take_texts_(bulkhead_options *options, const char *const texts[3])
+{
+    int64_t values[3] = {options->permits, options->queue, PLIM_NONE};
+    const int64_t most[3] = {BULKHEAD_PERMITS_MAX_, BULKHEAD_QUEUE_MAX_, INT64_MAX / 1000000};
+    const int64_t unlimited[3] = {BULKHEAD_UNLIMITED, BULKHEAD_UNLIMITED, PLIM_FOREVER};
+    for (int i = 0; i < 3; i++) {
+        if (texts[i] != NULL && (!bulkhead_read_(texts[i], most[i], unlimited[i], &values[i]) ||
+                                 (i == 0 && values[i] == PLIM_NONE))) {
+            return i;
+        }
+    }
+    options->permits = (int32_t)values[0];
+    options->queue = (int32_t)values[1];
+    if (texts[2] != NULL) {
+        options->timeout_ns =
+            values[2] == PLIM_FOREVER || values[2] < 0 ? values[2] : PLIM_MS(values[2]);
+    }
+    return -1;
+}
+
+static inline int bulkhead_options_from_names(bulkhead_options *options,
+                                              const bulkhead_names *names, const char **wrong)
+{
+    if (options == NULL || names == NULL) {
+        return EINVAL;
+    }
+    const char *const variables[3] = {names->permits, names->queue, names->timeout_ms};
+    const char *const texts[3] = {bulkhead_variable_(variables[0]),
+                                  bulkhead_variable_(variables[1]),
+                                  bulkhead_variable_(variables[2])};
+    int error = bulkhead_take_texts_(options, texts);
+    if (error >= 0 && wrong != NULL) {
+        *wrong = variables[error];
+    }
+    return error >= 0 ? EINVAL : 0;
+}
+
+static inline int bulkhead_options_from_env(bulkhead_options *options, const char *prefix)
+{
+    static const char *const names[3] = {"PERMITS", "QUEUE", "TIMEOUT_MS"};
+    const char *texts[3] = {NULL, NULL, NULL};
+    if (options == NULL || prefix == NULL || strlen(prefix) > 200) {
+        return EINVAL;
+    }
+    for (int i = 0; i < 6; i++) { /* all by themselves, then those that have nothing yet */
+        char variable[256];
+        bulkhead_text_ text = {variable, 0};
+        bulkhead_put_(&text, prefix);
+        bulkhead_put_(&text, i < 3 ? "" : "DEFAULT_");
+        bulkhead_put_(&text, names[i % 3]);
+        texts[i % 3] = texts[i % 3] != NULL ? texts[i % 3] : bulkhead_variable_(variable);
+    }
+    return bulkhead_take_texts_(options, texts) >= 0 ? EINVAL : 0;
 }
 
 /* Whatever has become of it, it is run once. */

@@ -75,11 +75,12 @@
  *     EALREADY   post of a task that is queued; cancel of one that runs or has run
  *     ENOENT     cancel of what was never posted or is not armed; stall when nothing runs
  *     EAGAIN     the queue is full; poll found nothing to run; the system has no thread
- *     ETIMEDOUT  not in time
+ *     ETIMEDOUT  not in time; a close that has begun and is not over
  *     ESHUTDOWN  closed
  *     ECANCELED  accepted, but the loop was closed before it ran; a run_until was stopped
  *     EDEADLK    would wait for itself: see LIMITS
- *     EBUSY      another thread runs the loop; destroy while anything is left
+ *     EBUSY      another thread runs the loop; destroy while anything is left; a timer that was
+ *                cancelled while its run is being called: the one answer that is not a failure
  *     ENOMEM     no memory: start, and whoever uses loop_scheduler_executor
  *
  * WHAT IT GUARANTEES
@@ -97,7 +98,7 @@
  *                system call per sleep, none while it is awake. (Or by the first timer, stop or
  *                close.)
  *   Timers       Never early, to the nanosecond. A periodic one keeps its phase, however late it
- *                was called.
+ *                was called. Nothing fires after a cancel has returned 0.
  *   Cost         A post is one atomic read-modify-write, whatever it decides: order, acceptance,
  *                refusal because closed, wake-up; none if the loop's own thread posts, and one more
  *                if there is a max_queue, or two if the loop waits for its descriptor. To run a
@@ -132,12 +133,20 @@
  *                and in C++ if exceptions are enabled): its result is ECANCELED.
  *   Signals      loop_scheduler_post and loop_scheduler_stop are async-signal-safe (but not with
  *                PLIM_PARK_CND), even if the handler interrupts a post; the rest is not. The loop's
- *                own thread blocks all signals but those of faults.
+ *                own thread blocks all signals but those of faults (see PLIM_WORKER_SIGNALS).
+ *   Cancellation The loop's own thread cannot be cancelled (pthread_cancel). Do not cancel a thread
+ *                of yours while it is in run, run_until, run_once, poll or close: it would still
+ *                count as the one that runs the loop. Nobody else could run it, and close would
+ *                wait for ever. Disable its cancellation before, and end it by stop or close.
  *   Clock        With a `clock` of your own, sleeps still last as long as the real one says: the
  *                clock is asked again after each.
  *   Embedding    loop_scheduler_fd is for POSIX systems.
  *   Size         A loop takes about 5 KiB, most of it for timers; it must not be moved or copied.
- *   Processes    Not shared between processes; not usable in the child after fork().
+ *   Processes    Not shared between processes. After fork() the child has the memory of the loop
+ *                but not its threads. There close and destroy return 0 at once and touch nothing,
+ *                and init may make it anew at the same address. Nothing else may be called, and a
+ *                task inside which you fork must not return in the child. What had been accepted is
+ *                the parent's. The descriptor stays open in the child until it calls exec.
  *   Languages    C11 or later, C++11 or later; a C file and a C++ file may share an object. Before
  *                C++20 set options field by field. On Windows link with -lsynchronization.
  *
@@ -146,6 +155,7 @@
  *     PLIM_SPIN n            how often to look before sleeping (100; 0 never spins)
  *     PLIM_ASSERT(c, text)   called with c false when misuse is found that no error can report
  *     PLIM_USE_PTHREADS      POSIX threads even where C11's exist
+ *     PLIM_WORKER_SIGNALS    a thread that start makes keeps the signal mask of whoever calls start
  *   Must be the same in all files that share an object; nothing checks it:
  *     PLIM_MALLOC(size), PLIM_FREE(memory)   instead of malloc and free
  *     PLIM_PROCESS_SHARED    has no use here; for a semaphore.h beside this header
@@ -188,6 +198,8 @@ typedef struct loop_scheduler_options {
                                      Counted is what is posted: not calls, nor what the loop itself
                                      puts there */
     const char *name;             /* of the thread that start makes, on Linux; copied ("loop") */
+    size_t stack_size;            /* bytes at least for the stack of that thread, where there are
+                                     POSIX threads (0: the system's default) */
     int64_t slow_ns;              /* a task that takes this long is told to on_slow; then, and only
                                      then, the clock is read for each task (0: off) */
     int64_t (*clock)(void *user); /* nanoseconds, never negative and never back, for timers and
@@ -221,11 +233,13 @@ typedef struct loop_scheduler_options {
  *                                                            (NULL: nobody is told)
  *     void *arg;                                             yours
  *     int result;                                            what work returned; ECANCELED: it
- *                                                            ended its thread
+ *                                                            ended its thread; -ECANCELED: it was
+ *                                                            cancelled before it began
  *
- * A coroutine, whose function is called again each time that it is resumed: what stands before
- * LOOP_BEGIN is done again, and local variables do not survive a LOOP_ macro, so what must is kept
- * behind arg:
+ * A coroutine. Its function is called again each time that it is resumed. What stands before
+ * LOOP_BEGIN is done again then: a local variable that is set there has that value after each LOOP_
+ * macro, whatever was stored in it since, and no compiler warns of that. Others have no value at
+ * all after a LOOP_ macro. So keep what must survive behind arg:
  *
  *     void (*run)(loop_scheduler_coroutine *co);
  *     void *arg;                                             yours
@@ -233,7 +247,8 @@ typedef struct loop_scheduler_options {
  *     int status;                                            how the last LOOP_ macro ended: 0,
  *                                                            ECANCELED, ETIMEDOUT, or why it was
  *                                                            refused
- *     int result;                                            of the last LOOP_OFFLOAD
+ *     int result;                                            of the last LOOP_OFFLOAD; minus status
+ *                                                            if its function was not called
  */
 
 /* Counted in the queue are tasks, and also calls, ends of offloaded work, resumed coroutines and
@@ -354,9 +369,12 @@ static inline int loop_scheduler_timer_start(loop_scheduler *l, loop_scheduler_t
                                              int64_t delay_ns, int64_t period_ns);
 
 /* Never blocks; any thread. Requires: its memory is still there. Returns 0: it will not fire any
- * more, and its run is called with ECANCELED, on the loop; EALREADY it fires or has fired, and was
- * not started again; ENOENT it was cancelled, or never started. A periodic timer is armed while it
- * fires. */
+ * more, and its run is called with ECANCELED, on the loop; EBUSY the same, but a call of its run
+ * with 0 is under way, and may be about to begin; EALREADY it fires or has fired, and was not
+ * started again; ENOENT it was cancelled, by you or by close, or never started. After 0 or EBUSY
+ * the memory is yours when run is called with ECANCELED. EBUSY comes from periodic timers, and from
+ * those that are started again while they fire. It does not come on the loop's own thread: there a
+ * timer may cancel itself, with 0. */
 static inline int loop_scheduler_timer_cancel(loop_scheduler *l, loop_scheduler_timer *timer);
 
 /* ---- Work elsewhere ---- */
@@ -365,7 +383,7 @@ static inline int loop_scheduler_timer_cancel(loop_scheduler *l, loop_scheduler_
  * on the loop, always as a task of its own. Any thread. Returns 0; EINVAL no work; EALREADY it is
  * not back; ESHUTDOWN (as for post); or whatever the executor refused with. `then` gets 0, or
  * ECANCELED if it was cancelled, or the loop closed with LOOP_SCHEDULER_NOW: work may have run even
- * so, or not at all. */
+ * so, or not at all, and then result is -ECANCELED. */
 static inline int loop_scheduler_offload(loop_scheduler *l, const plim_executor *executor,
                                          loop_scheduler_work *work);
 
@@ -404,9 +422,27 @@ static inline plim_executor loop_scheduler_executor(loop_scheduler *l);
  *     LOOP_EXIT(co)                            ends it here
  *     LOOP_END(co)                             once, where it ends
  *
- * They stand in the function that is co->run, one per line, not inside of a switch of yours. After
- * each of them look at co->status: ECANCELED means that the loop is being closed, and that the
- * coroutine should come to its end. One that does not keeps the loop from ending.
+ * They stand in the function that is co->run, one per line. Not inside of a switch of yours: that
+ * does not compile. (In a switch over 64 bits it does. Then PLIM_ASSERT ends the program when the
+ * coroutine is resumed. With NDEBUG the coroutine ends instead, with the status EINVAL.)
+ *
+ * After each of them look at co->status. ECANCELED means that the loop is being closed, and that
+ * the coroutine should come to its end. It is told that once, by the macro that the closing
+ * interrupts: the wait that it is in, or the next LOOP_SLEEP. (With NOW, the next of any.) After
+ * that it may still wait, to put things in order. LOOP_SLEEP and LOOP_AWAIT_FOR take the time that
+ * they are given, with DRAIN and with NOW, until the time of whoever closes is over. Then they end
+ * with ECANCELED, and so does each later one, at once. LOOP_AWAIT ends with ECANCELED again, as
+ * soon as nothing else is left; with NOW at once. LOOP_OFFLOAD is refused with NOW.
+ *
+ * A coroutine that does not end keeps the loop from ending. If somebody else still writes into its
+ * memory, it must not end: let whoever writes set an event when that is done, and wait for it in
+ * pieces, since a plain LOOP_AWAIT would only spin:
+ *
+ *         while (!loop_scheduler_event_is_set(&guest->written)) {
+ *             LOOP_AWAIT_FOR(co, &guest->written, PLIM_MS(10));    // sleeps, even while it closes
+ *         }
+ *
+ * And close with enough time. When that is over this loop does spin until the event is set.
  */
 
 /* Begins a coroutine, which runs on the loop until it ends with LOOP_END or LOOP_EXIT. Any thread.
@@ -426,16 +462,26 @@ static inline bool loop_scheduler_event_is_set(loop_scheduler_event *event);
 /* ---- The end ---- */
 
 /* Refuses posts (ESHUTDOWN), cancels timers, and waits until all is over and its own thread, if
- * any, has ended. DRAIN: what is queued runs, and what that posts or offloads too; when the time is
- * over it becomes NOW. NOW: what is queued is told ECANCELED. Works are waited for in any case, and
- * coroutines that sleep, or still await an event when nothing else is left, are resumed with
- * ECANCELED. If no thread runs the loop, this one does. Several may close: each waits for the same
- * end; a NOW beside a DRAIN makes that one NOW, too, which then returns 0 nevertheless. Blocks for
- * timeout_ns, and then for as long as there is something to cancel: up to 0.1 s if there is no
- * progress, and up to a second in all.
+ * any, has ended; at most timeout_ns.
+ *   DRAIN  What is queued runs, and what that posts or offloads, too. When timeout_ns has passed it
+ *          becomes NOW.
+ *   NOW    What is queued is told ECANCELED.
+ * Works are waited for in any case. Coroutines that sleep, or still await an event when nothing
+ * else is left, are resumed with ECANCELED, and may then take some time: see there. If no thread
+ * runs the loop, this one does. Several may close, and each waits for the same end. A NOW beside a
+ * DRAIN makes that one NOW, too, which then returns 0 nevertheless. When timeout_ns has passed this
+ * goes on for as long as there is something to cancel: up to 0.1 s if there is no progress, and up
+ * to a second in all.
+ *
+ * A timeout of 0 or less begins it and does not wait: ETIMEDOUT while something is left. Close
+ * again, so or with a time, to see or await the end. DRAIN does not become NOW by that. If no
+ * thread runs the loop, DRAIN runs nothing: what is queued stays until somebody calls run,
+ * run_until, run_once, poll, or close with a time. NOW tells it here. Since it does not wait, a
+ * task may begin the end of its own loop so; it gets ETIMEDOUT.
+ *
  * Returns 0 all is over, in time; ETIMEDOUT it was not: what was left has been cancelled, or, if a
- * task or work does not return, will be (close again to wait for it); EINVAL; EDEADLK, having
- * changed nothing. */
+ * task or work does not return, will be (close again to wait for it); EINVAL; EDEADLK it would wait
+ * for itself, in one of its tasks or in a circle: nothing has changed. */
 static inline int loop_scheduler_close(loop_scheduler *l, int how, int64_t timeout_ns);
 
 /* ---- Health ---- */
@@ -443,9 +489,10 @@ static inline int loop_scheduler_close(loop_scheduler *l, int how, int64_t timeo
 /* Whether the calling thread runs this loop now, that is, whether this is called in its tasks. */
 static inline bool loop_scheduler_is_current(const loop_scheduler *l);
 
-/* What runs now, and for how long so far (without slow_ns: since the clock was last read, up to 64
- * tasks before). Any thread. *task is NULL if it is a timer, a call or the like; it may be over
- * when you look at it. Either pointer may be NULL. Returns 0; ENOENT nothing runs. */
+/* What runs now, and for how long so far. For a health check set slow_ns in the options: without
+ * it the clock is read once in up to 64 tasks, and many short ones look like one long one. Any
+ * thread. *task is NULL if it is a timer, a call or the like; it may be over when you look at it,
+ * and freed. Either pointer may be NULL. Returns 0; ENOENT nothing runs. */
 static inline int loop_scheduler_stall(loop_scheduler *l, loop_scheduler_task **task,
                                        int64_t *elapsed_ns);
 
@@ -755,6 +802,7 @@ typedef struct plim_executor {
 
 #define PLIM_FOREVER INT64_MAX /* a timeout that never passes */
 #define PLIM_NONE (-1)         /* in options, where 0 stands for a default: really none */
+#define PLIM_KEEP (-INT32_MAX) /* in a resize: this limit stays; no sum comes out so by mistake */
 #define PLIM_US(n) ((int64_t)(n)*1000)
 #define PLIM_MS(n) ((int64_t)(n)*1000000)
 #define PLIM_S(n) ((int64_t)(n)*1000000000)
@@ -916,9 +964,9 @@ PLIM_SLOW_ void plim_add_cpus_(long thread, unsigned long *mask, size_t words)
     }
 }
 
-/* Asks each time, because a cached answer would be static state; a spin asks at most once. A thread
- * that is bound to one CPU may have its partner on another: so the mask of the process's first
- * thread counts too. */
+/* For loop_scheduler.h, which asks once for each loop; a counter never asks, see "Spinning". A
+ * thread that is bound to one CPU may have its partner on another: so the mask of the process's
+ * first thread counts too. */
 PLIM_SLOW_ bool plim_many_cpus_(void)
 {
     unsigned long mask[16] = {0};
@@ -977,9 +1025,9 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
 /* ---- 4. The word ---------------------------------------------------------------------------- */
 
 /*
- *   63      33   32    31       13   12    11    4  3      0
- *   AVAILABLE  CLOSED   WAITERS    CLOSED  TOKENS   STARVING
- *   `---- high half --´ `----------- low half -------------´
+ *   63      33   32    31       13   12    11   8  7    4  3      0
+ *   AVAILABLE  CLOSED   WAITERS    CLOSED  SPIN    TOKENS   STARVING
+ *   `---- high half --´ `---------------- low half ----------------´
  *
  * AVAILABLE  31 bits, signed. Permits that nobody holds; negative is debt, left by a reduction.
  *            On top, so that a carry or borrow leaves the word instead of hitting a neighbour.
@@ -989,7 +1037,9 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
  * WAITERS    19 bits. Threads registered to wait, in both lanes. +1 by the thread itself when it
  *            registers, -1 by the same thread in the step that ends its wait, whatever the end.
  *            So it is exact, and a bound on it (admit) is exact.
- * TOKENS     8 bits. Wake-ups of the normal lane that were issued and not yet used. Raised by
+ * SPIN       4 bits. What spinning was worth lately; a hint that no decision of who gets a permit
+ *            depends on. See "Spinning". Changed only in steps that change something else as well.
+ * TOKENS     4 bits. Wake-ups of the normal lane that were issued and not yet used. Raised by
  *            settle, in the step that makes a permit available, by as many as it then wakes.
  *            Legal to be too high for a while (a permit was taken by a passer-by); illegal to be
  *            too high with all waiters asleep, since releases would then wake nobody. That is why
@@ -999,7 +1049,8 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
  *            owed to each: everyone else may take only what exceeds STARVING.
  *
  * Normal waiters sleep on the low half, starving ones on the high half; a sleeper tells the kernel
- * which value it saw there, and does not fall asleep if it has changed meanwhile.
+ * which value it saw there, and does not fall asleep if it has changed meanwhile. (A change of SPIN
+ * alone sends a normal waiter back for nothing, but only threads that see no waiter change it.)
  *
  * Invariants, true after every step ("free" is AVAILABLE - STARVING; not when CLOSED):
  *   I1  TOKENS >= min(free, WAITERS - STARVING), or TOKENS is at its limit
@@ -1019,6 +1070,24 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
  * CLOSED), and whoever needs it awake raises TOKENS (or CLOSED) first.
  * The starving lane needs no tokens: its sleepers compare AVAILABLE itself, nobody else takes what
  * is owed to them, and settle wakes one for each unit by which min(AVAILABLE, STARVING) grows.
+ *
+ * Between processes (PLIM_PROCESS_SHARED) all that is not enough, because a waiter can vanish: its
+ * process is killed, or stopped for hours. A token or a place in the starving lane, which only that
+ * waiter takes back, would keep permits from the living. So there are neither: TOKENS and STARVING
+ * stay 0, and what the dead leave behind is a number in WAITERS.
+ *   J1  WAITERS >= the threads that wait and live, or WAITERS is at its limit, and then stays there
+ *   J2  each step that leaves permits free while WAITERS > 0, except a newcomer's that takes some,
+ *       is followed by a wake-up call for min(free, WAITERS) sleepers
+ * Why no wake-up is lost there. All waiters sleep on the high half, so nobody falls asleep if
+ * AVAILABLE or CLOSED has changed since it looked, and found nothing. Changed and changed back is
+ * no harm: then there is nothing free again. So every sleeper fell asleep when no permit was free.
+ * Any permit that got free since came with a step of J2, and by J1 that step's call reaches each
+ * sleeper that can have one. A woken waiter that takes a permit makes such a step too, and so wakes
+ * the next.
+ * What the dead can still take along is the call itself: the woken one dies, or is stopped, before
+ * it takes the permit, or the giver dies between its step and the call. That is why nobody sleeps
+ * there for longer than PLIM_SHARED_NAP_NS_ without looking again. So a death costs a system call
+ * in each later release (WAITERS is never 0 again), once perhaps such a delay, and no permit.
  */
 struct plim_counter {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) word;
@@ -1030,13 +1099,24 @@ struct plim_counter {
 
 #ifndef PLIM_STARVING_MAX_ /* the explorer makes these two 1, to reach them with few threads */
 #define PLIM_STARVING_MAX_ 15u
-#define PLIM_TOKENS_MAX_ 255u
+#define PLIM_TOKENS_MAX_ 15u
 #endif
 #define PLIM_WAITERS_MAX 524287u     /* 2^19 - 1 threads may wait at once */
 #define PLIM_PERMITS_MAX 1073741823u /* 2^30 - 1 */
 
+/* Do processes share counters? A constant, so that either protocol costs the other nothing. */
+#ifdef PLIM_PROCESS_SHARED
+#define PLIM_SHARED_ 1
+#else
+#define PLIM_SHARED_ 0
+#endif
+#define PLIM_SHARED_NAP_NS_ PLIM_S(1)
+
 #define PLIM_STARVING_ONE_ ((uint64_t)1)
 #define PLIM_TOKENS_ONE_ ((uint64_t)1 << 4)
+#define PLIM_SHY_ONE_ ((uint64_t)1 << 8)
+#define PLIM_RARE_ONE_ ((uint64_t)1 << 10)
+#define PLIM_SPIN_BITS_ ((uint64_t)15 << 8)
 #define PLIM_CLOSED_BITS_ ((uint64_t)1 << 32 | (uint64_t)1 << 12)
 #define PLIM_WAITERS_ONE_ ((uint64_t)1 << 13)
 #define PLIM_PERMIT_ONE_ ((uint64_t)1 << 33)
@@ -1059,6 +1139,17 @@ static inline uint32_t plim_tokens_(uint64_t w)
 static inline uint32_t plim_starving_(uint64_t w)
 {
     return (uint32_t)w & PLIM_STARVING_MAX_;
+}
+
+/* The two halves of SPIN. */
+static inline uint32_t plim_shy_(uint64_t w)
+{
+    return (uint32_t)w >> 8 & 3;
+}
+
+static inline uint32_t plim_rare_(uint64_t w)
+{
+    return (uint32_t)w >> 10 & 3;
 }
 
 static inline bool plim_closed_(uint64_t w)
@@ -1116,9 +1207,9 @@ static inline uint32_t plim_entitled_(uint64_t w)
 }
 
 /* Ends every transition that may have made more permits free, or used up a token while some are:
- * restores I1 and I3 and says whom to wake for it. Exactly those are woken that are needed and have
- * not been: the wakes are the amounts by which tokens, or the entitled starving waiters, grow.
- * (I4 needs no restoring: a normal waiter never stops being one without dropping a token.) */
+ * restores I1 and I3, or J2, and says whom to wake for it. Exactly those are woken that are needed
+ * and have not been: the wakes are the amounts by which tokens, or the entitled starving waiters,
+ * grow. (I4 needs no restoring: a normal waiter never stops being one without dropping a token.) */
 static inline plim_step plim_settle_(uint64_t before, uint64_t after, int answer)
 {
     plim_step step = {after, 0, 0, answer};
@@ -1128,6 +1219,12 @@ static inline plim_step plim_settle_(uint64_t before, uint64_t after, int answer
 
     if (plim_closed_(after)) {
         step.word = after - tokens * PLIM_TOKENS_ONE_; /* close has woken everybody already */
+        return step;
+    }
+    if (PLIM_SHARED_) { /* J2; whoever was called before may be dead, so it counts for nothing */
+        step.wake_starving = surplus <= 0                 ? 0
+                             : (uint32_t)surplus < normal ? (uint32_t)surplus
+                                                          : normal;
         return step;
     }
     uint32_t wanted = surplus <= 0 ? 0 : (uint32_t)surplus < normal ? (uint32_t)surplus : normal;
@@ -1151,13 +1248,21 @@ static inline plim_step plim_take_step_(uint64_t w, uint32_t n)
     return plim_answer_(w, plim_closed_(w) ? ESHUTDOWN : EAGAIN);
 }
 
+/* What a thread adds to the word when it registers, and takes off when it leaves. Between processes
+ * WAITERS may be full of the dead: then it says "many", for good, and nobody changes it (J1). */
+static inline uint64_t plim_one_waiter_(uint64_t w)
+{
+    return PLIM_SHARED_ && plim_waiters_(w) == PLIM_WAITERS_MAX ? 0 : PLIM_WAITERS_ONE_;
+}
+
 /* Take a permit, else register as a waiter if fewer than `limit` wait, else refuse: one decision,
  * so no more than the permits run and no more than the limit wait, at any instant. */
 static inline plim_step plim_admit_step_(uint64_t w, uint32_t limit)
 {
     plim_step step = plim_take_step_(w, 1);
-    if (step.answer == EAGAIN && plim_waiters_(w) < limit) {
-        return plim_answer_(w + PLIM_WAITERS_ONE_, PLIM_WAITS_);
+    if (step.answer == EAGAIN &&
+        (plim_waiters_(w) < limit || (PLIM_SHARED_ && limit == PLIM_WAITERS_MAX))) {
+        return plim_answer_(w + plim_one_waiter_(w), PLIM_WAITS_);
     }
     return step;
 }
@@ -1214,7 +1319,7 @@ static inline plim_step plim_leave_step_(uint64_t w, int lane, uint32_t permits,
 {
     PLIM_ASSERT(plim_waiters_(w) > 0, "a thread waits on memory that was reused: do not destroy "
                                       "or initialise an object that threads wait on");
-    uint64_t after = w - permits * PLIM_PERMIT_ONE_ - PLIM_WAITERS_ONE_;
+    uint64_t after = w - permits * PLIM_PERMIT_ONE_ - plim_one_waiter_(w);
     after = lane == PLIM_LANE_STARVING ? after - PLIM_STARVING_ONE_ : plim_drop_token_(after);
     return plim_settle_(w, after, answer);
 }
@@ -1236,7 +1341,7 @@ static inline plim_step plim_wait_step_(uint64_t w, int lane, bool aged, bool ex
     if (expired) {
         return plim_leave_step_(w, lane, 0, ETIMEDOUT);
     }
-    if (!starving && aged && plim_starving_(w) < PLIM_STARVING_MAX_) {
+    if (!PLIM_SHARED_ && !starving && aged && plim_starving_(w) < PLIM_STARVING_MAX_) {
         /* Nothing to settle: no permit is free, and this frees none. */
         return plim_answer_(plim_drop_token_(w) + PLIM_STARVING_ONE_, PLIM_PROMOTED_);
     }
@@ -1266,6 +1371,8 @@ static inline plim_step plim_wait_step_(uint64_t w, int lane, bool aged, bool ex
  * wake-up call that follows uses its address as a name only: at worst it wakes a stranger that has
  * come to sleep on the same address, who looks at its own word and sleeps on.
  */
+#define PLIM_NAP_NS_ PLIM_US(50)
+
 #ifdef PLIM_PARK_CND
 
 /* The sleeper, on the stack of the thread that sleeps. Its first fields belong to the counter's
@@ -1280,13 +1387,23 @@ typedef struct plim_sleeper_ {
 
 /* A spin lock, held for a few instructions, because C11's mutex cannot be initialised statically
  * and would have to be destroyed. The word changes only under it: so nobody can be granted a
- * permit, and free the counter, before the giver has let go of the lock, its last touch. */
+ * permit, and free the counter, before the giver has let go of the lock, its last touch.
+ * Whoever finds it taken offers its CPU. If that was in vain many times, it naps: a thread of a
+ * higher priority that only yields would keep the holder from ever running. The nap takes the lock
+ * of a counter of its own, which nobody holds, so it does not come back here. */
+PLIM_SLOW_ void plim_nap_(int64_t until);
+
+#define PLIM_LOCK_LOOKS_ 64
 static inline void plim_lock_(plim_counter *c)
 {
     uint32_t open = 0;
-    while (!plim_cas_acquire_(&c->lock, &open, 1)) {
+    for (int look = 1; !plim_cas_acquire_(&c->lock, &open, 1); look++) {
         open = 0;
-        plim_thread_yield_();
+        if (look % PLIM_LOCK_LOOKS_ == 0) {
+            plim_nap_(plim_now_() + PLIM_NAP_NS_);
+        } else {
+            plim_thread_yield_();
+        }
     }
 }
 
@@ -1618,43 +1735,110 @@ PLIM_FAST_ bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_step 
  * the rest would sleep for ever. */
 #define PLIM_PATIENCE_NS_ PLIM_US(500)
 
-/* How many times to look at the word before sleeping. A wake-up across CPUs costs many times what
- * a short hold does, so a few microseconds of looking are worth it where another CPU may give the
- * permit meanwhile; 0 turns it off. May differ between files.
- * One wait in 16 looks 16 times as often, which doubles the average. Without that, two threads that
- * hand over to each other and have once lost step never find it again: each wake-up takes longer
- * than the other side looks, so that one sleeps too, and needs a wake-up again. */
+/*
+ * Spinning. A wake-up across CPUs costs many times what a short hold does, so a thread that finds
+ * no permit looks at the word for a while before it sleeps. That is worth it only if another CPU
+ * gives the permit meanwhile, and nobody can say so beforehand: there may be one CPU, or the giver
+ * may have to be woken first. So each counter remembers in SPIN how its last spins ended.
+ *
+ * SHY   2 bits. At 0 and 1 a spin looks PLIM_SPIN times, at 2 a quarter of that, at 3 not at all.
+ *       One that fails adds 1, one that sees a permit takes 1 off.
+ * RARE  2 bits. After a failed spin, one thread in 16, 32, 64 or 2048 goes on for PLIM_TRY_NS_: it
+ *       tries. Without that, two threads that hand over to each other and have once lost step never
+ *       find it again: each wake-up takes longer than the other side looks, so that one sleeps too,
+ *       and needs a wake-up again. A try adds 1, whatever its end, because a permit that comes so
+ *       late is no gain by itself; a spin that sees a permit makes it 0. A try that sees one makes
+ *       SHY 1: if the two are in step now, the next spins prove it.
+ *
+ * Both change in the step that takes the permit or registers the waiter, so they cost none. Where
+ * spinning never helps, it soon costs a throw of dice per wait, and a try in two thousand.
+ */
 #ifndef PLIM_SPIN
-#define PLIM_SPIN 100
+#define PLIM_SPIN 100 /* 0 turns it off; may differ between files */
 #endif
-#define PLIM_SPIN_UNASKED_ 20 /* cheaper than asking whether there is another CPU */
-#define PLIM_SPIN_LONG_ 16
+#define PLIM_SPIN_UNASKED_ 20 /* looks that cost less than any doubt whether they help */
+#define PLIM_SPIN_LONG_ 16    /* looks of a try between two looks at the clock */
+#ifndef PLIM_TRY_NS_          /* a platform whose clock stands still while it looks makes it 0 */
+#define PLIM_TRY_NS_ PLIM_US(100)
+#endif
+
+enum { PLIM_UNSPUN_, PLIM_SPIN_LOST_, PLIM_SPIN_WON_, PLIM_TRY_LOST_, PLIM_TRY_WON_ };
+
+typedef struct plim_spun_ {
+    int how;     /* one of those */
+    int64_t now; /* when it ended, or 0 if it took no look at the clock */
+} plim_spun_;
+
+/* What a spin was worth, written into the word. */
+static inline uint64_t plim_learn_(uint64_t w, int how)
+{
+    uint32_t shy = plim_shy_(w), rare = plim_rare_(w);
+    switch (how) {
+    case PLIM_SPIN_WON_:
+        shy -= shy > 0;
+        rare = 0;
+        break;
+    case PLIM_TRY_WON_:
+        shy = 1;
+        rare += rare < 3;
+        break;
+    case PLIM_TRY_LOST_:
+        rare += rare < 3;
+        shy += shy < 3;
+        break;
+    case PLIM_SPIN_LOST_:
+        shy += shy < 3;
+        break;
+    default:
+        return w;
+    }
+    return (w & ~PLIM_SPIN_BITS_) | shy * PLIM_SHY_ONE_ | rare * PLIM_RARE_ONE_;
+}
 
 /* A sleep that lasted less than this did not happen: the word had moved before the kernel looked,
  * or a wake-up was under way already. */
 #define PLIM_HURRIED_NS_ PLIM_US(10)
-#define PLIM_NAP_NS_ PLIM_US(50)
 
-/* Looks for a while whether a permit gets free, and returns the last word seen. Only while nobody
- * waits: those who do have been looking already, and permits are scarcer than CPUs. */
-PLIM_SLOW_ uint64_t plim_spin_(plim_counter *c, uint64_t w)
+/* Looks for a while whether a permit gets free; returns the last word seen, and what came of it.
+ * Only while nobody waits: those who do have been looking already, and permits are scarcer than
+ * CPUs. (Between processes they may be dead, so there it does not matter.) */
+PLIM_SLOW_ uint64_t plim_spin_(plim_counter *c, uint64_t w, int64_t timeout_ns, plim_spun_ *spun)
 {
-    int looks = PLIM_SPIN;
-    for (int i = 0; i < looks; i++) {
-        if (plim_free_(w) > 0 || plim_waiters_(w) != 0 || plim_closed_(w)) {
+    int looks = plim_shy_(w) < 2 ? PLIM_SPIN : plim_shy_(w) == 2 ? PLIM_SPIN / 4 : 0;
+    uint64_t one_in = plim_rare_(w) < 3 ? (uint64_t)16 << plim_rare_(w) : 2048;
+    int64_t until = 0; /* of a try */
+    for (int i = 0; PLIM_SPIN > 0; i++) {
+        if (plim_free_(w) > 0) {
+            spun->how = i == 0 ? PLIM_UNSPUN_ : until == 0 ? PLIM_SPIN_WON_ : PLIM_TRY_WON_;
             break;
         }
-        if (i == PLIM_SPIN_UNASKED_) {
-            if (!plim_many_cpus_()) {
+        if (plim_closed_(w) || (!PLIM_SHARED_ && plim_waiters_(w) != 0)) {
+            break; /* it was not to be seen how it ends */
+        }
+        if (i >= looks) {
+            spun->now = plim_now_();
+            /* The clock's digits are dice enough, and need no state; its last may not move. */
+            if (until == 0 && ((uint64_t)spun->now / 16 & (one_in - 1)) == 0) {
+                until = spun->now + (timeout_ns < PLIM_TRY_NS_ ? timeout_ns : PLIM_TRY_NS_);
+            }
+            if (spun->now >= until) {
+                spun->how = until == 0 ? PLIM_SPIN_LOST_ : PLIM_TRY_LOST_;
                 break;
             }
-            /* The clock's last digits are dice enough, and need no state. */
-            looks = plim_now_() / 16 % PLIM_SPIN_LONG_ == 0 ? looks * PLIM_SPIN_LONG_ : looks;
+            looks += PLIM_SPIN_LONG_; /* between two looks at the clock */
         }
         plim_pause_();
         w = plim_load_relaxed_(&c->word);
     }
     return w;
+}
+
+/* When a sleep is over at the latest. Between processes it is short, since the wake-up call may
+ * have gone to one that died before it could act on it. */
+static inline int64_t plim_sleep_until_(int64_t now, int64_t deadline)
+{
+    return PLIM_SHARED_ && deadline - now > PLIM_SHARED_NAP_NS_ ? now + PLIM_SHARED_NAP_NS_
+                                                                : deadline;
 }
 
 /*
@@ -1678,8 +1862,9 @@ PLIM_SLOW_ int plim_wait_registered_(plim_counter *c, int64_t now, int64_t deadl
         int64_t promotion = since + PLIM_PATIENCE_NS_ * (int64_t)plim_waiters_(w);
         plim_step step = plim_wait_step_(w, lane, now >= promotion, now >= deadline);
         if (step.answer == PLIM_SLEEPS_) {
-            int64_t before = now;
-            plim_park_(c, lane, plim_half_(w, lane), deadline);
+            int64_t before = now, until = plim_sleep_until_(now, deadline);
+            int half = PLIM_SHARED_ ? PLIM_LANE_STARVING : lane; /* J: all on the high one */
+            plim_park_(c, half, plim_half_(w, half), until);
             w = plim_load_relaxed_(&c->word);
             now = plim_now_();
             hurried = now - before < PLIM_HURRIED_NS_;
@@ -1700,31 +1885,40 @@ PLIM_SLOW_ int plim_wait_registered_(plim_counter *c, int64_t now, int64_t deadl
     }
 }
 
-/* Takes a permit, or waits for one without looking for long. */
-PLIM_SLOW_ int plim_acquire_unspun_(plim_counter *c, uint32_t limit, int64_t timeout_ns, uint64_t w)
+/* Takes a permit, or waits for one; `spun` says how looking for it went. */
+PLIM_SLOW_ int plim_acquire_spun_(plim_counter *c, uint32_t limit, int64_t timeout_ns, uint64_t w,
+                                  plim_spun_ spun)
 {
     for (;;) {
         plim_step step = timeout_ns > 0 ? plim_admit_step_(w, limit) : plim_take_step_(w, 1);
+        if (step.answer > 0) {
+            return step.answer == EAGAIN && timeout_ns <= 0 ? ETIMEDOUT : step.answer;
+        }
+        step.word = plim_learn_(step.word, spun.how);
         if (step.answer == 0) {
             if (plim_commit_acquire_(c, &w, step)) {
                 return 0;
             }
-        } else if (step.answer == PLIM_WAITS_) {
-            if (plim_commit_relaxed_(c, &w, step)) {
-                int64_t now = plim_now_();
-                return plim_wait_registered_(c, now, plim_deadline_(now, timeout_ns));
-            }
-        } else {
-            return step.answer == EAGAIN && timeout_ns <= 0 ? ETIMEDOUT : step.answer;
+        } else if (plim_commit_relaxed_(c, &w, step)) {
+            int64_t now = spun.now != 0 ? spun.now : plim_now_();
+            return plim_wait_registered_(c, now, plim_deadline_(now, timeout_ns));
         }
     }
 }
 
+/* Takes a permit, or waits for one without looking for long. */
+PLIM_SLOW_ int plim_acquire_unspun_(plim_counter *c, uint32_t limit, int64_t timeout_ns, uint64_t w)
+{
+    const plim_spun_ unspun = {PLIM_UNSPUN_, 0};
+    return plim_acquire_spun_(c, limit, timeout_ns, w, unspun);
+}
+
 PLIM_SLOW_ int plim_acquire_slow_(plim_counter *c, uint32_t limit, int64_t timeout_ns)
 {
+    plim_spun_ spun = {PLIM_UNSPUN_, 0};
     uint64_t w = plim_load_relaxed_(&c->word);
-    w = timeout_ns > 0 ? plim_spin_(c, w) : w;
-    return plim_acquire_unspun_(c, limit, timeout_ns, w);
+    w = timeout_ns > 0 ? plim_spin_(c, w, timeout_ns, &spun) : w;
+    return plim_acquire_spun_(c, limit, timeout_ns, w, spun);
 }
 
 /* Requires that no other thread uses the counter yet, or any more. */
@@ -1971,16 +2165,21 @@ PLIM_SLOW_ int plim_sleep_(plim_waiter_ *self, int64_t timeout_ns, bool spin)
 
 /* Between two looks at something that another thread is about to change; says whether to look on.
  * After the first few looks the CPU is offered to that thread. If somebody else keeps it for long,
- * the machine is busy, and a wake-up comes sooner than the next look would. */
-static inline bool plim_look_on_(int look, int few)
+ * the machine is busy, and a wake-up comes sooner than the next look would. Such an offer may take
+ * 100 us and more, so the last ones before the wait is to end (`until`) are left out. */
+static inline bool plim_look_on_(int look, int few, int64_t until)
 {
+    const int64_t long_ns = PLIM_US(100);
     if (look < few) {
         plim_pause_();
         return true;
     }
     int64_t before = plim_now_();
+    if (until - before <= long_ns) {
+        return false;
+    }
     plim_thread_yield_();
-    return plim_now_() - before < PLIM_US(100);
+    return plim_now_() - before < long_ns;
 }
 
 /* ---- The lock ---- */
@@ -2081,6 +2280,8 @@ typedef struct plim_place_ {
     struct plim_place_ *awaits;         /* under the lock; NULL: it does not wait */
     const plim_counter *doubt;          /* likewise; NULL: see below */
     struct plim_place_ **(*here)(void); /* where a thread is; constant */
+    const void *serves; /* the object whose work this place alone does, an event loop; or NULL;
+                           constant */
 } plim_place_;
 
 #ifdef __cplusplus
@@ -2244,6 +2445,17 @@ static inline void plim_wait_over_(plim_place_ *innermost)
     plim_awaits_(innermost, NULL, NULL);
 }
 
+/* Is the calling thread the one that alone does the work of this object, and at it now? */
+static inline bool plim_serves_(const void *object)
+{
+    for (const plim_place_ *at = *plim_here_(); at != NULL; at = at->outer) {
+        if (at->serves != NULL && at->serves == object) {
+            return true;
+        }
+    }
+    return false;
+}
+
 #endif /* PLIM_PLACES_H_ */
 /* <<< places */
 
@@ -2256,12 +2468,20 @@ static inline void plim_wait_over_(plim_place_ *innermost)
  * signals, carry a name, and their end is noticed even if a job ends them. What is allocated, here
  * and for them, comes from PLIM_MALLOC.
  *
- *   plim_worker_create_(&thread, run, arg)   as plim_thread_create_, with signals blocked
+ *   plim_worker_create_(&thread, stack_size, run, arg)
+ *                                            a thread with signals blocked, unless the program
+ *                                            defines PLIM_WORKER_SIGNALS. Its stack has at least
+ *                                            that many bytes; 0 is the system's default. run is
+ *                                            declared as static plim_worker_result name(void *arg)
+ *   plim_worker_join_(thread)                and returns 0
  *   plim_worker_begins_(name)                names the calling thread (on Linux), for ps and
  *                                            debuggers, and disables its cancellation
  *   PLIM_ON_THREAD_EXIT_(handler, arg)       from here to PLIM_ON_THREAD_EXIT_END_, in one block:
  *   PLIM_ON_THREAD_EXIT_END_                 if the thread ends (thrd_exit, pthread_exit),
  *                                            handler(arg) is called. Not outside of POSIX systems.
+ *   plim_process_()                          tells a child that was forked from its parent
+ *
+ * They are POSIX threads where there are any, because C11 has no word for the size of a stack.
  */
 #if defined(PLIM_MALLOC) != defined(PLIM_FREE)
 #error "define both PLIM_MALLOC and PLIM_FREE, or neither"
@@ -2273,6 +2493,43 @@ static inline void plim_wait_over_(plim_place_ *innermost)
 
 #if (defined(__unix__) || defined(__APPLE__)) && !defined(PLIM_PLATFORM)
 #include <pthread.h>
+#include <unistd.h>
+
+typedef pthread_t plim_worker_thread;
+typedef void *plim_worker_result;
+
+/* A system may refuse sizes below its minimum, or that are not whole pages. */
+static inline int plim_worker_spawn_(plim_worker_thread *t, size_t stack_size,
+                                     plim_worker_result (*run)(void *), void *arg)
+{
+    const size_t unit = (size_t)1 << 16, most = SIZE_MAX / 2;
+    pthread_attr_t attributes;
+    if (stack_size == 0) {
+        return pthread_create(t, NULL, run, arg);
+    }
+    int error = pthread_attr_init(&attributes);
+    if (error != 0) {
+        return error;
+    }
+    size_t size = stack_size < most ? (stack_size + unit - 1) / unit * unit : most;
+    while ((error = pthread_attr_setstacksize(&attributes, size)) != 0 && size < most / 2) {
+        size *= 2;
+    }
+    error = error != 0 ? error : pthread_create(t, &attributes, run, arg);
+    pthread_attr_destroy(&attributes);
+    return error;
+}
+
+static inline void plim_worker_join_(plim_worker_thread t)
+{
+    pthread_join(t, NULL);
+}
+
+static inline uint64_t plim_process_(void)
+{
+    return (uint64_t)getpid();
+}
+
 #ifdef __cplusplus
 /* By a destructor of our own: that of the C library's header is a symbol in the object file. */
 #define PLIM_ON_THREAD_EXIT_(function, argument) \
@@ -2304,6 +2561,28 @@ static inline void plim_worker_uncancel_(void)
 }
 
 #else /* the thread's end goes unnoticed */
+typedef plim_thread plim_worker_thread;
+typedef plim_thread_result plim_worker_result;
+
+#ifndef PLIM_PLATFORM
+static inline int plim_worker_spawn_(plim_worker_thread *t, size_t stack_size,
+                                     plim_worker_result (*run)(void *), void *arg)
+{
+    (void)stack_size;
+    return plim_thread_create_(t, run, arg);
+}
+#endif
+
+static inline void plim_worker_join_(plim_worker_thread t)
+{
+    plim_thread_join_(t);
+}
+
+static inline uint64_t plim_process_(void)
+{
+    return 1; /* nothing forks there */
+}
+
 #define PLIM_ON_THREAD_EXIT_(handler, arg) \
     { \
         (void)(handler), (void)(arg);
@@ -2316,7 +2595,15 @@ static inline void plim_worker_uncancel_(void)
 
 #ifndef PLIM_PLATFORM
 
-#if defined(__linux__)
+#if defined(PLIM_WORKER_SIGNALS) || !(defined(__linux__) || defined(__APPLE__))
+/* Windows has no such signals; elsewhere there is no way that works in a strict C11 file. */
+static inline int plim_worker_create_(plim_worker_thread *t, size_t stack_size,
+                                      plim_worker_result (*run)(void *), void *arg)
+{
+    return plim_worker_spawn_(t, stack_size, run, arg);
+}
+
+#elif defined(__linux__)
 
 /* Bit s - 1 stands for signal s. Not blocked: those that a fault raises, which a handler of the
  * program may want to report (4 ILL, 5 TRAP, 6 ABRT, 7 BUS, 8 FPE, 11 SEGV, 31 SYS; the numbers of
@@ -2331,7 +2618,8 @@ enum { PLIM_SIGSET_SIZE_ = 8 };
 
 /* The mask is inherited, so it is set around the creation: no signal can slip in between. By the
  * system call, because a strict -std=c11 file sees no sigset_t. */
-static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
+static inline int plim_worker_create_(plim_worker_thread *t, size_t stack_size,
+                                      plim_worker_result (*run)(void *), void *arg)
 {
     unsigned long saved[16], blocked[16];
     int kept = errno;
@@ -2342,24 +2630,17 @@ static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(
     blocked[0] &= ~(unsigned long)PLIM_FAULTS_;
     blocked[32 / (8 * sizeof(long))] &= ~(1ul << (32 % (8 * sizeof(long))));
     syscall(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, blocked, saved, PLIM_SIGSET_SIZE_);
-    int error = plim_thread_create_(t, run, arg);
+    int error = plim_worker_spawn_(t, stack_size, run, arg);
     syscall(SYS_rt_sigprocmask, 2, saved, NULL, PLIM_SIGSET_SIZE_);
     errno = kept;
     return error;
 }
 
-static inline void plim_worker_begins_(const char *name)
-{
-    unsigned long faults[16] = {PLIM_FAULTS_}; /* musl's thrd_create leaves everything blocked */
-    plim_worker_uncancel_();
-    syscall(SYS_rt_sigprocmask, 1 /* SIG_UNBLOCK */, faults, NULL, PLIM_SIGSET_SIZE_);
-    syscall(SYS_prctl, 15 /* PR_SET_NAME: takes the first 15 characters */, name, 0, 0, 0);
-}
-
-#elif defined(__APPLE__)
+#else /* macOS */
 #include <signal.h>
 
-static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
+static inline int plim_worker_create_(plim_worker_thread *t, size_t stack_size,
+                                      plim_worker_result (*run)(void *), void *arg)
 {
     sigset_t saved, blocked;
     sigfillset(&blocked);
@@ -2371,27 +2652,22 @@ static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(
     sigdelset(&blocked, SIGSEGV);
     sigdelset(&blocked, SIGSYS);
     pthread_sigmask(SIG_SETMASK, &blocked, &saved);
-    int error = plim_thread_create_(t, run, arg);
+    int error = plim_worker_spawn_(t, stack_size, run, arg);
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
     return error;
 }
 
-#else /* Windows has no such signals; elsewhere there is no way that works in a strict C11 file */
-
-static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
-{
-    return plim_thread_create_(t, run, arg);
-}
-
 #endif
 
-#ifndef __linux__
 static inline void plim_worker_begins_(const char *name)
 {
     plim_worker_uncancel_();
+#ifdef __linux__
+    syscall(SYS_prctl, 15 /* PR_SET_NAME: takes the first 15 characters */, name, 0, 0, 0);
+#else
     (void)name; /* macOS has a call, but not for a strict C11 file */
-}
 #endif
+}
 #endif /* PLIM_PLATFORM */
 #endif /* PLIM_WORKERS_ */
 /* <<< workers */
@@ -2497,11 +2773,13 @@ struct loop_scheduler_coroutine {
     int status;
     int result;
     /* Private, and the loop's thread's, if not said otherwise. */
-    int line_;                                  /* where to go on */
+    uint64_t line_;                             /* where to go on: see LOOP_SUSPEND_ */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) alive_; /* 1 from spawn to its end */
     int next_;        /* the status with which it is resumed; the setter's until it is queued */
     plim_node_ node_; /* in event_->awaiting_, under that one's lock, */
     bool listed_;     /* if it is there: likewise */
+    bool told_;       /* that the loop is being closed, by the status ECANCELED */
+    bool patient_;    /* awaits its event for a limited time although it was told */
     plim_node_ kept_; /* in the loop's suspended_, */
     loop_scheduler_event *event_; /* if it awaits one */
     loop_scheduler *loop_;
@@ -2563,10 +2841,11 @@ struct loop_scheduler {
     plim_list_ closers_;  /* threads that wait for the end */
     int64_t drain_until_; /* when DRAIN becomes NOW */
     bool hurried_;        /* it did */
-    bool over_;           /* closed, and nothing is left */
-    bool thread_known_;   /* thread_ is set, and nobody joins it yet */
-    int thread_state_;    /* LOOP_SCHEDULER_NO_THREAD_ and so on */
-    plim_thread thread_;
+    bool late_;         /* the time of one who closes is over: coroutines must not wait any more */
+    bool over_;         /* closed, and nothing is left */
+    bool thread_known_; /* thread_ is set, and nobody joins it yet */
+    int thread_state_;  /* LOOP_SCHEDULER_NO_THREAD_ and so on */
+    plim_worker_thread thread_;
     int fd_, fd_write_; /* -1: there is none; written to by posters, see wakers_ */
     uint64_t fd_owed_;  /* bytes (Linux: counts) that were or will be written and not read */
     int cpus_;          /* is it worth looking before sleeping? 0: ask; 1: no; 2: yes */
@@ -2578,11 +2857,15 @@ struct loop_scheduler {
     void (*on_slow_)(void *user, loop_scheduler_task *task, int64_t elapsed_ns);
     void *user_;
     int64_t slow_ns_;
+    uint64_t process_; /* that has made it: see loop_scheduler_is_inherited_ */
+    size_t stack_size_;
     char name_[16];
 
     /* Timers, under the lock: see there. */
     int64_t base_;
     uint64_t sequence_;
+    const void *firing_; /* the timer whose call has been decided on, and may have yet to begin; or
+                            NULL. For comparison only: its run may have freed it */
     loop_scheduler_timer *delayed_; /* is being called, and then armed; the loop's thread's */
     uint64_t delayed_sequence_;     /* unless it has another sequence_ by then */
     uint32_t timers_;
@@ -3039,6 +3322,9 @@ PLIM_CALLED_ bool loop_scheduler_turn_wheel_(loop_scheduler *l, int64_t now, uin
 
 /* ---- 5. A turn ------------------------------------------------------------------------------ */
 
+PLIM_SLOW_ void loop_scheduler_hurry_(loop_scheduler *l);
+PLIM_SLOW_ void loop_scheduler_queue_told_(loop_scheduler *l, loop_scheduler_timer *timer);
+
 static inline int loop_scheduler_closing_(const loop_scheduler *l)
 {
     return (int)plim_load_relaxed_(&l->closing_);
@@ -3078,10 +3364,12 @@ PLIM_FAST_ bool loop_scheduler_run_next_(loop_scheduler *l)
     bool cancelled = (state & LOOP_SCHEDULER_STATE_) == LOOP_SCHEDULER_CANCELLED_ ||
                      loop_scheduler_closing_(l) == LOOP_SCHEDULER_CANCELLING_;
     loop_scheduler_unlink_(&l->queue_, task);
+    task->older_ = task->newer_ = NULL; /* so that a post that is refused can restore them */
     plim_store_release_(&task->state_, LOOP_SCHEDULER_TAKEN_); /* see loop_scheduler_is_queued_ */
     void (*run)(loop_scheduler_task *, int) = task->run;
     loop_scheduler_task *shown = (state & LOOP_SCHEDULER_OURS_) != 0 ? NULL : task;
     l->running_ = shown;
+    l->firing_ = NULL;
     l->runs_ = true;
     ++*(cancelled ? &l->cancelled_ : &l->ran_);
     loop_scheduler_unlock_(l);
@@ -3134,7 +3422,12 @@ PLIM_CALLED_ void loop_scheduler_arm_delayed_(loop_scheduler *l)
     int64_t now = loop_scheduler_now_(l);
     loop_scheduler_lock_(l);
     if (timer->state_ == LOOP_SCHEDULER_ARMED_ && timer->sequence_ == l->delayed_sequence_) {
-        loop_scheduler_arm_(l, timer, plim_deadline_(now, timer->period_));
+        if (loop_scheduler_closing_(l) == LOOP_SCHEDULER_OPEN_) {
+            loop_scheduler_arm_(l, timer, plim_deadline_(now, timer->period_));
+        } else { /* close did not find it in the wheel */
+            l->timers_--;
+            loop_scheduler_queue_told_(l, timer);
+        }
     }
     l->delayed_ = NULL;
     loop_scheduler_unlock_(l);
@@ -3160,6 +3453,7 @@ PLIM_CALLED_ bool loop_scheduler_fire_next_(loop_scheduler *l, int64_t now, uint
         l->timers_--;
     }
     l->running_ = NULL;
+    l->firing_ = timer;
     l->runs_ = true;
     l->fired_++;
     loop_scheduler_unlock_(l);
@@ -3209,8 +3503,7 @@ PLIM_CALLED_ bool loop_scheduler_turn_(loop_scheduler *l)
         loop_scheduler_unlock_(l);
 
         int fired = 0, done = 0;
-        while (fired < LOOP_SCHEDULER_ROUND_ && plim_load_relaxed_(&l->stop_) == 0 &&
-               loop_scheduler_closing_(l) == LOOP_SCHEDULER_OPEN_ &&
+        while (fired < LOOP_SCHEDULER_ROUND_ && !loop_scheduler_stops_(l) &&
                (int64_t)plim_load_relaxed_(&l->next_timer_) <= now &&
                loop_scheduler_fire_next_(l, now, bound)) {
             fired++;
@@ -3236,11 +3529,11 @@ PLIM_CALLED_ bool loop_scheduler_turn_(loop_scheduler *l)
         l->longest_ = elapsed > l->longest_ ? elapsed : l->longest_;
         l->since_ = now;
         if (drains && drained >= l->drain_until_) {
-            plim_store_relaxed_(&l->closing_, LOOP_SCHEDULER_CANCELLING_);
-            l->hurried_ = true;
+            loop_scheduler_hurry_(l);
         }
     }
     l->running_ = NULL;
+    l->firing_ = NULL;
     l->runs_ = false;
     loop_scheduler_unlock_(l);
     return ran;
@@ -3542,6 +3835,7 @@ PLIM_CALLED_ void loop_scheduler_leave_(loop_scheduler *l, bool own_thread)
     loop_scheduler_count_sleep_(l);
     l->busy_ += now - l->marked_;
     l->running_ = NULL;
+    l->firing_ = NULL;
     l->runs_ = false;
     *l->place_.here() = l->place_.outer;
     plim_store_relaxed_(&l->place_.thread, 0);
@@ -3671,7 +3965,7 @@ PLIM_SLOW_ void loop_scheduler_thread_lost_(void *arg)
     loop_scheduler_leave_(l, true);
 }
 
-PLIM_SLOW_ plim_thread_result loop_scheduler_thread_(void *arg)
+PLIM_SLOW_ plim_worker_result loop_scheduler_thread_(void *arg)
 {
     loop_scheduler *l = (loop_scheduler *)arg;
     plim_worker_begins_(l->name_);
@@ -3698,7 +3992,7 @@ PLIM_SLOW_ void loop_scheduler_reap_(loop_scheduler *l)
         l->thread_known_ = false; /* so that nobody else joins it */
         loop_scheduler_unlock_(l);
         if (joins) {
-            plim_thread_join_(l->thread_);
+            plim_worker_join_(l->thread_);
         } else { /* who started it has yet to say which it is; or another joins it */
             plim_nap_(plim_now_() + PLIM_NAP_NS_);
         }
@@ -3710,8 +4004,9 @@ PLIM_SLOW_ void loop_scheduler_reap_(loop_scheduler *l)
 }
 
 /* The same, and before that waits for a thread that has been told to stop: 0, EDEADLK. By naps and
- * not by a join, for the loop may be closed meanwhile, and then the thread stays, for works that may
- * wait for us. If somebody starts a newer thread after that, it is theirs, and not waited for. */
+ * not by a join, for the loop may be closed meanwhile, and then the thread stays, for works that
+ * may wait for us. If somebody starts a newer thread after that, it is theirs, and not waited for.
+ */
 PLIM_SLOW_ int loop_scheduler_reap_stopped_(loop_scheduler *l)
 {
     int64_t pause = PLIM_NAP_NS_;
@@ -3740,7 +4035,7 @@ PLIM_SLOW_ int loop_scheduler_reap_stopped_(loop_scheduler *l)
 static inline int loop_scheduler_start(loop_scheduler *l)
 {
     plim_list_ woken = {NULL, NULL};
-    plim_thread thread;
+    plim_worker_thread thread;
     if (loop_scheduler_is_current(l)) {
         return EBUSY;
     }
@@ -3759,7 +4054,7 @@ static inline int loop_scheduler_start(loop_scheduler *l)
     if (error != 0) {
         return error;
     }
-    error = plim_worker_create_(&thread, loop_scheduler_thread_, l);
+    error = plim_worker_create_(&thread, l->stack_size_, loop_scheduler_thread_, l);
     loop_scheduler_lock_(l);
     if (error == 0) {
         l->thread_ = thread;
@@ -3895,6 +4190,7 @@ PLIM_CALLED_ int loop_scheduler_post_chain_(loop_scheduler *l, loop_scheduler_ta
         for (loop_scheduler_task *at = newest; at != NULL; at = at->older_) {
             bool again = (plim_load_relaxed_(&at->state_) & LOOP_SCHEDULER_AGAIN_) != 0;
             plim_store_relaxed_(&at->state_, again ? LOOP_SCHEDULER_TAKEN_ : LOOP_SCHEDULER_NEVER_);
+            at->newer_ = NULL;
         }
         if (bounded) {
             plim_release_(&l->room_, count);
@@ -3946,6 +4242,7 @@ static inline int loop_scheduler_post(loop_scheduler *l, loop_scheduler_task *ta
                 }
             }
             plim_store_relaxed_(&task->state_, state);
+            task->older_ = NULL; /* as of every task that is not queued */
         }
     }
     return loop_scheduler_post_slow_(l, task, LOOP_SCHEDULER_AT_ONCE_);
@@ -3985,7 +4282,13 @@ static inline int loop_scheduler_post_list(loop_scheduler *l, loop_scheduler_tas
     }
     int error = loop_scheduler_post_chain_(l, tasks[count - 1], tasks[0], (uint32_t)count,
                                            LOOP_SCHEDULER_AT_ONCE_);
-    return error != 0 ? loop_scheduler_refuse_(l, error) : 0;
+    if (error == 0) {
+        return 0; /* the tasks may be gone */
+    }
+    for (size_t i = 1; i < count; i++) {
+        tasks[i]->older_ = NULL;
+    }
+    return loop_scheduler_refuse_(l, error);
 }
 
 static inline int loop_scheduler_cancel(loop_scheduler *l, loop_scheduler_task *task)
@@ -4140,20 +4443,20 @@ static inline bool loop_scheduler_unarm_(loop_scheduler *l, loop_scheduler_timer
     return false;
 }
 
-static inline int loop_scheduler_timer_start(loop_scheduler *l, loop_scheduler_timer *timer,
-                                             int64_t delay_ns, int64_t period_ns)
+/* `closing`: even if the loop is being closed, as long as whoever closes has time. */
+PLIM_CALLED_ int loop_scheduler_start_timer_(loop_scheduler *l, loop_scheduler_timer *timer,
+                                             int64_t delay_ns, int64_t period_ns, bool closing)
 {
-    if (timer == NULL || timer->run == NULL || timer->policy < LOOP_SCHEDULER_SKIP ||
-        timer->policy > LOOP_SCHEDULER_DELAY) {
-        return EINVAL;
-    }
     int64_t deadline = plim_deadline_(loop_scheduler_now_(l), delay_ns > 0 ? delay_ns : 0);
     loop_scheduler_lock_(l);
-    if (loop_scheduler_closing_(l) != LOOP_SCHEDULER_OPEN_) {
+    if (loop_scheduler_closing_(l) != LOOP_SCHEDULER_OPEN_ && (!closing || l->late_)) {
         loop_scheduler_unlock_(l);
         return ESHUTDOWN;
     }
     loop_scheduler_unarm_(l, timer);
+    if (timer->state_ == LOOP_SCHEDULER_IDLE_ && l->firing_ == timer) {
+        l->firing_ = NULL; /* that was another timer, in memory that has been used again */
+    }
     timer->state_ = LOOP_SCHEDULER_ARMED_;
     timer->missed = 0;
     timer->period_ = period_ns > 0 ? period_ns : 0;
@@ -4167,8 +4470,18 @@ static inline int loop_scheduler_timer_start(loop_scheduler *l, loop_scheduler_t
     return 0;
 }
 
+static inline int loop_scheduler_timer_start(loop_scheduler *l, loop_scheduler_timer *timer,
+                                             int64_t delay_ns, int64_t period_ns)
+{
+    if (timer == NULL || timer->run == NULL || timer->policy < LOOP_SCHEDULER_SKIP ||
+        timer->policy > LOOP_SCHEDULER_DELAY) {
+        return EINVAL;
+    }
+    return loop_scheduler_start_timer_(l, timer, delay_ns, period_ns, false);
+}
+
 /* An armed timer is to be told that it was cancelled. */
-static inline void loop_scheduler_queue_told_(loop_scheduler *l, loop_scheduler_timer *timer)
+PLIM_SLOW_ void loop_scheduler_queue_told_(loop_scheduler *l, loop_scheduler_timer *timer)
 {
     timer->state_ = LOOP_SCHEDULER_UNTOLD_;
     loop_scheduler_prepare_(&timer->told_, loop_scheduler_tell_timer_, timer);
@@ -4186,6 +4499,9 @@ static inline int loop_scheduler_timer_cancel(loop_scheduler *l, loop_scheduler_
         loop_scheduler_unarm_(l, timer);
         loop_scheduler_queue_told_(l, timer);
         loop_scheduler_rouse_locked_(l);
+        /* A call that the loop has decided on may begin after this has returned. On the loop's own
+         * thread it has begun. */
+        answer = l->firing_ == timer && !loop_scheduler_is_current(l) ? EBUSY : 0;
     }
     loop_scheduler_unlock_(l);
     return answer;
@@ -4255,6 +4571,7 @@ PLIM_CALLED_ void loop_scheduler_work_away_(void *arg)
         loop_scheduler_do_work_(work);
     } else {
         work->status_ = ECANCELED;
+        work->result = -ECANCELED;
     }
     loop_scheduler_work_returns_(work);
 }
@@ -4278,11 +4595,15 @@ static inline int loop_scheduler_offload(loop_scheduler *l, const plim_executor 
     if (refused) {
         return ESHUTDOWN;
     }
+    loop_scheduler *loop = work->loop_;
+    int status = work->status_;
     work->loop_ = l;
     work->status_ = 0;
     plim_store_relaxed_(&work->stage_, LOOP_SCHEDULER_AWAY_);
     int error = executor->execute(executor->ctx, loop_scheduler_work_away_, work);
     if (error != 0) {
+        work->loop_ = loop;
+        work->status_ = status;
         plim_store_relaxed_(&work->stage_, stage);
         loop_scheduler_lock_(l);
         l->offloaded_--;
@@ -4358,6 +4679,7 @@ static inline plim_executor loop_scheduler_executor(loop_scheduler *l)
 static inline void loop_scheduler_resume_(loop_scheduler_coroutine *co, int status)
 {
     co->status = status;
+    co->told_ = co->told_ || status == ECANCELED;
     co->run(co);
 }
 
@@ -4393,7 +4715,7 @@ static inline void loop_scheduler_resumed_(loop_scheduler_task *task, int status
     if (co->event_ != NULL) {
         loop_scheduler_forget_event_(co);
     }
-    loop_scheduler_resume_(co, status != 0 ? status : co->next_);
+    loop_scheduler_resume_(co, status != 0 && !co->told_ ? status : co->next_);
 }
 
 static inline void loop_scheduler_push_resumed_(loop_scheduler_coroutine *co, int status)
@@ -4481,10 +4803,13 @@ static inline bool loop_scheduler_await_(loop_scheduler_coroutine *co, loop_sche
     plim_append_(&l->suspended_, &co->kept_);
     l->suspended_count_++;
     loop_scheduler_unlock_(l);
+    co->patient_ = false;
     if (timeout_ns != PLIM_FOREVER) {
         co->timer_.run = loop_scheduler_await_timed_out_;
         co->timer_.arg = co;
-        loop_scheduler_timer_start(l, &co->timer_, timeout_ns, 0); /* closed: the end resumes it */
+        /* If it is refused, the end resumes the coroutine. */
+        int error = loop_scheduler_start_timer_(l, &co->timer_, timeout_ns, 0, co->told_);
+        co->patient_ = co->told_ && error == 0;
     }
     return true;
 }
@@ -4498,7 +4823,7 @@ static inline void loop_scheduler_sleep_for_(loop_scheduler_coroutine *co, int64
 {
     co->timer_.run = loop_scheduler_slept_;
     co->timer_.arg = co;
-    if (loop_scheduler_timer_start(co->loop_, &co->timer_, ns, 0) != 0) {
+    if (loop_scheduler_start_timer_(co->loop_, &co->timer_, ns, 0, co->told_) != 0) {
         loop_scheduler_push_resumed_(co, ECANCELED);
     }
 }
@@ -4521,8 +4846,13 @@ static inline bool loop_scheduler_offload_for_(loop_scheduler_coroutine *co,
     co->work_.arg = arg;
     co->work_.then = loop_scheduler_work_done_;
     int error = loop_scheduler_offload(co->loop_, executor, &co->work_);
-    bool closed = loop_scheduler_closing_(co->loop_) == LOOP_SCHEDULER_CANCELLING_;
-    co->status = error == ESHUTDOWN && closed ? ECANCELED : error;
+    bool closed =
+        error == ESHUTDOWN && loop_scheduler_closing_(co->loop_) == LOOP_SCHEDULER_CANCELLING_;
+    co->status = closed ? ECANCELED : error;
+    co->told_ = co->told_ || closed;
+    if (error != 0) {
+        co->result = -co->status; /* that of an earlier one would look like its own */
+    }
     return error == 0;
 }
 
@@ -4555,22 +4885,58 @@ static inline int loop_scheduler_spawn(loop_scheduler *l, loop_scheduler_corouti
     if (plim_load_acquire_(&co->alive_) != 0) {
         return EALREADY;
     }
+    loop_scheduler_task *resume = &co->resume_;
+    void (*run)(loop_scheduler_task *, int) = resume->run;
+    void *arg = resume->arg;
+    uint64_t line = co->line_, state = plim_load_relaxed_(&resume->state_);
+    loop_scheduler *loop = co->loop_;
+    bool told = co->told_;
     plim_store_relaxed_(&co->alive_, 1);
     co->line_ = 0;
     co->loop_ = l;
-    loop_scheduler_prepare_(&co->resume_, loop_scheduler_spawned_, co);
-    int error = loop_scheduler_is_current(l)
-                    ? loop_scheduler_post_own_(l, &co->resume_, &co->resume_, 1)
-                    : loop_scheduler_push_(l, &co->resume_, &co->resume_, false);
-    if (error != 0) {
-        plim_store_relaxed_(&co->alive_, 0);
-        return loop_scheduler_refuse_(l, error);
+    co->told_ = false;
+    loop_scheduler_prepare_(resume, loop_scheduler_spawned_, co);
+    int error = loop_scheduler_is_current(l) ? loop_scheduler_post_own_(l, resume, resume, 1)
+                                             : loop_scheduler_push_(l, resume, resume, false);
+    if (error == 0) {
+        return 0;
     }
-    return 0;
+    co->line_ = line;
+    co->loop_ = loop;
+    co->told_ = told;
+    loop_scheduler_prepare_(resume, run, arg);
+    plim_store_relaxed_(&resume->state_, state);
+    resume->older_ = NULL;
+    plim_store_relaxed_(&co->alive_, 0);
+    return loop_scheduler_refuse_(l, error);
 }
 
+/* The function of a coroutine was called to go on where there is nothing to go on. */
+PLIM_SLOW_ void loop_scheduler_lost_its_way_(loop_scheduler_coroutine *co)
+{
+    PLIM_ASSERT(co->line_ == 0,
+                "LOOP_BEGIN: a LOOP_ macro stands inside a switch of yours; use if and "
+                "else there, or choose in a function that you call before");
+    co->status = EINVAL;
+    loop_scheduler_end_coroutine_(co);
+}
+
+/*
+ * A coroutine jumps to where it was by a switch over the line, whose cases are its LOOP_ macros. In
+ * a switch of the user's they would be cases of that one, and never found. So each of them is two
+ * cases, which differ in their upper halves only. In a switch over an int, or anything narrower,
+ * both are the same, which no compiler accepts. In one over 64 bits it shows when the coroutine is
+ * resumed.
+ */
+#define LOOP_NOT_INSIDE_OF_YOUR_SWITCH_(n) (((uint64_t)(n) << 32) + __LINE__)
+
 /* clang-format off */
-#define LOOP_BEGIN(co) switch ((co)->line_) { case 0:
+#define LOOP_BEGIN(co) \
+    switch ((co)->line_) { \
+    default: \
+        loop_scheduler_lost_its_way_(co); \
+        return; \
+    case 0:
 #define LOOP_END(co) } loop_scheduler_end_coroutine_(co)
 /* clang-format on */
 
@@ -4583,10 +4949,11 @@ static inline int loop_scheduler_spawn(loop_scheduler *l, loop_scheduler_corouti
 /* Goes on here when `waits` is over; at once if it is false. */
 #define LOOP_SUSPEND_(co, waits) \
     do { \
-        (co)->line_ = __LINE__; \
+        (co)->line_ = LOOP_NOT_INSIDE_OF_YOUR_SWITCH_(1); \
         if (waits) { \
             return; \
-        case __LINE__:; \
+        case LOOP_NOT_INSIDE_OF_YOUR_SWITCH_(1): \
+        case LOOP_NOT_INSIDE_OF_YOUR_SWITCH_(2):; \
         } \
     } while (0)
 
@@ -4603,14 +4970,23 @@ static inline int loop_scheduler_spawn(loop_scheduler *l, loop_scheduler_corouti
 
 /* ---- 10. The end, and health ---------------------------------------------------------------- */
 
+/*
+ * Closing. It begins under the lock: closing_ is changed and all timers are cancelled in one
+ * section, and none is started later, except by coroutines that have been told. So what is in the
+ * wheel from then on are waits of coroutines that clean up. They may last until somebody who
+ * closes has no time left, and then are cancelled, too, in the section that sets late_.
+ */
+
 /* All timers are to be told that they are cancelled, in the order of their deadlines. */
-static inline void loop_scheduler_cancel_timers_(loop_scheduler *l)
+PLIM_SLOW_ void loop_scheduler_cancel_timers_(loop_scheduler *l)
 {
+    int64_t base = l->base_;
     while (l->due_ != NULL || loop_scheduler_turn_wheel_(l, INT64_MAX, UINT64_MAX)) {
         loop_scheduler_timer *timer = l->due_;
         loop_scheduler_unarm_(l, timer);
         loop_scheduler_queue_told_(l, timer);
     }
+    l->base_ = base; /* the wheel is empty, so any time will do */
     plim_store_relaxed_(&l->next_timer_, (uint64_t)PLIM_FOREVER);
 }
 
@@ -4638,16 +5014,16 @@ PLIM_SLOW_ void loop_scheduler_wind_up_(loop_scheduler *l)
 {
     loop_scheduler_lock_(l);
     l->wound_up_ = loop_scheduler_closing_(l);
-    loop_scheduler_cancel_timers_(l);
+    bool late = l->late_;
     bool cancels = l->wound_up_ == LOOP_SCHEDULER_CANCELLING_ ||
-                   (loop_scheduler_is_drained_(l) && l->offloaded_ == 0);
+                   (loop_scheduler_is_drained_(l) && l->offloaded_ == 0 && l->timers_ == 0);
     plim_node_ *suspended = cancels ? l->suspended_.first : NULL;
     loop_scheduler_unlock_(l);
 
     /* The list is this thread's: the lock was for those who count. */
     for (plim_node_ *at = suspended; at != NULL; at = at->next) {
         loop_scheduler_coroutine *co = loop_scheduler_of_kept_(at);
-        if (loop_scheduler_unlist_(co)) {
+        if ((late || !co->patient_) && loop_scheduler_unlist_(co)) {
             loop_scheduler_push_resumed_(co, ECANCELED);
         }
     }
@@ -4661,13 +5037,17 @@ PLIM_SLOW_ void loop_scheduler_wind_up_(loop_scheduler *l)
     loop_scheduler_unlock_(l);
 }
 
-/* The time for draining is over. Under the lock. */
-static inline void loop_scheduler_hurry_(loop_scheduler *l)
+/* The time of one who closes is over. Under the lock. */
+PLIM_SLOW_ void loop_scheduler_hurry_(loop_scheduler *l)
 {
     if (loop_scheduler_closing_(l) == LOOP_SCHEDULER_DRAINING_) {
         plim_store_relaxed_(&l->closing_, LOOP_SCHEDULER_CANCELLING_);
         l->hurried_ = true;
-        loop_scheduler_rouse_locked_(l);
+    }
+    if (!l->late_) {
+        l->late_ = true;
+        loop_scheduler_cancel_timers_(l);
+        loop_scheduler_less_is_left_(l);
     }
 }
 
@@ -4676,7 +5056,8 @@ static inline void loop_scheduler_hurry_(loop_scheduler *l)
 #define LOOP_SCHEDULER_GRACE_NS_ PLIM_MS(100)
 #define LOOP_SCHEDULER_GRACES_NS_ PLIM_S(1)
 
-/* Runs what is left on the thread that closes. False if its time is over. */
+/* Runs what is left on the thread that closes. False if its time is over. `until` 0: without
+ * waiting for anything. */
 PLIM_SLOW_ bool loop_scheduler_close_here_(loop_scheduler *l, int64_t until)
 {
     int64_t now = plim_now_();
@@ -4684,12 +5065,13 @@ PLIM_SLOW_ bool loop_scheduler_close_here_(loop_scheduler *l, int64_t until)
     int end = 0;
     while (end != ESHUTDOWN && now < last) {
         bool late = now >= until;
-        if (late && end == ETIMEDOUT) {
+        if (late && until > 0) {
             loop_scheduler_lock_(l);
             loop_scheduler_hurry_(l);
             loop_scheduler_unlock_(l);
         }
-        end = loop_scheduler_step_once_(l, late ? now + LOOP_SCHEDULER_GRACE_NS_ : until);
+        int64_t grace = until > 0 ? now + LOOP_SCHEDULER_GRACE_NS_ : 0;
+        end = loop_scheduler_step_once_(l, late ? grace : until);
         if (end == ETIMEDOUT && late) {
             break;
         }
@@ -4698,25 +5080,43 @@ PLIM_SLOW_ bool loop_scheduler_close_here_(loop_scheduler *l, int64_t until)
     return end == ESHUTDOWN;
 }
 
+/* Does nobody run it, so that whoever closes it may? Under the lock. */
+static inline bool loop_scheduler_is_left_alone_(const loop_scheduler *l)
+{
+    return plim_load_relaxed_(&l->place_.thread) == 0 &&
+           l->thread_state_ != LOOP_SCHEDULER_HAS_THREAD_;
+}
+
+/* Has it come to its end, and is no thread in it? Under the lock. */
+static inline bool loop_scheduler_has_ended_(const loop_scheduler *l)
+{
+    return l->over_ && plim_load_relaxed_(&l->place_.thread) == 0;
+}
+
+/* Likewise; runs what is left until then, if nobody else does. */
+static inline bool loop_scheduler_end_here_(loop_scheduler *l, int64_t until)
+{
+    bool in_time = true;
+    loop_scheduler_unlock_(l);
+    if (loop_scheduler_enter_(l, false) == 0) {
+        in_time = loop_scheduler_close_here_(l, until);
+        loop_scheduler_leave_(l, false);
+    }
+    loop_scheduler_lock_(l);
+    return in_time;
+}
+
 /* Waits for the end, under the lock, which is let go meanwhile. False if the time is over. */
 PLIM_SLOW_ bool loop_scheduler_wait_for_end_(loop_scheduler *l, int64_t until)
 {
     int64_t now = plim_now_();
     int64_t last = plim_deadline_(now > until ? now : until, LOOP_SCHEDULER_GRACES_NS_);
-    while (!l->over_ || plim_load_relaxed_(&l->place_.thread) != 0) {
+    while (!loop_scheduler_has_ended_(l)) {
         uint64_t done = l->ran_ + l->cancelled_ + l->fired_;
         bool late = now >= until;
         plim_waiter_ self;
-        if (plim_load_relaxed_(&l->place_.thread) == 0 &&
-            l->thread_state_ != LOOP_SCHEDULER_HAS_THREAD_) {
-            bool in_time = true;
-            loop_scheduler_unlock_(l);
-            if (loop_scheduler_enter_(l, false) == 0) {
-                in_time = loop_scheduler_close_here_(l, until);
-                loop_scheduler_leave_(l, false);
-            }
-            loop_scheduler_lock_(l);
-            if (!in_time) {
+        if (loop_scheduler_is_left_alone_(l)) {
+            if (!loop_scheduler_end_here_(l, until)) {
                 return false;
             }
             continue;
@@ -4739,43 +5139,81 @@ PLIM_SLOW_ bool loop_scheduler_wait_for_end_(loop_scheduler *l, int64_t until)
     return true;
 }
 
+/* Whether the end has come, without waiting for it. If nobody runs the loop, DRAIN leaves what is
+ * queued to whoever runs it next; NOW has nothing to run, but tells it here. */
+static inline bool loop_scheduler_looks_for_end_(loop_scheduler *l)
+{
+    if (!loop_scheduler_has_ended_(l) && loop_scheduler_is_left_alone_(l) &&
+        (loop_scheduler_closing_(l) == LOOP_SCHEDULER_CANCELLING_ || loop_scheduler_is_bare_(l))) {
+        loop_scheduler_end_here_(l, 0);
+    }
+    return loop_scheduler_has_ended_(l);
+}
+
+/* Closing begins, or DRAIN becomes NOW. Under the lock. */
+static inline void loop_scheduler_begin_close_(loop_scheduler *l, bool drains, int64_t until)
+{
+    if (loop_scheduler_closing_(l) == LOOP_SCHEDULER_OPEN_) {
+        loop_scheduler_cancel_timers_(l);
+    }
+    plim_store_relaxed_(&l->closing_,
+                        drains ? LOOP_SCHEDULER_DRAINING_ : LOOP_SCHEDULER_CANCELLING_);
+    if (drains && until > 0) {
+        l->drain_until_ = until < l->drain_until_ ? until : l->drain_until_;
+    }
+    if (l->max_queue_ != 0) {
+        plim_close_(&l->room_); /* those who wait for room: ESHUTDOWN */
+    }
+    loop_scheduler_rouse_(l, LOOP_SCHEDULER_CLOSED_);
+}
+
+/*
+ * Is this the child of the process that has made the loop? Its threads are not here, and whatever
+ * they held they hold for ever. Nothing but a constant is read for that.
+ */
+static inline bool loop_scheduler_is_inherited_(const loop_scheduler *l)
+{
+    return l->process_ != plim_process_();
+}
+
 static inline int loop_scheduler_close(loop_scheduler *l, int how, int64_t timeout_ns)
 {
     int64_t until = timeout_ns > 0 ? plim_deadline_(plim_now_(), timeout_ns) : 0;
     if (how != LOOP_SCHEDULER_DRAIN && how != LOOP_SCHEDULER_NOW) {
         return EINVAL;
     }
+    if (loop_scheduler_is_inherited_(l)) {
+        return 0;
+    }
+    bool waits = until > 0, in_time;
     plim_place_ *here = *l->place_.here();
-    if (loop_scheduler_is_current(l) || !plim_may_wait_(here, &l->place_, NULL)) {
+    if (waits && (loop_scheduler_is_current(l) || !plim_may_wait_(here, &l->place_, NULL))) {
         return EDEADLK;
     }
     loop_scheduler_lock_(l);
     bool drains =
         how == LOOP_SCHEDULER_DRAIN && loop_scheduler_closing_(l) != LOOP_SCHEDULER_CANCELLING_;
-    if (drains) {
-        plim_store_relaxed_(&l->closing_, LOOP_SCHEDULER_DRAINING_);
-        l->drain_until_ = until < l->drain_until_ ? until : l->drain_until_;
+    loop_scheduler_begin_close_(l, drains, until);
+    if (waits) {
+        in_time = loop_scheduler_wait_for_end_(l, until) && !(drains && l->hurried_);
     } else {
-        plim_store_relaxed_(&l->closing_, LOOP_SCHEDULER_CANCELLING_);
+        in_time = loop_scheduler_looks_for_end_(l);
     }
-    if (l->max_queue_ != 0) {
-        plim_close_(&l->room_); /* those who wait for room: ESHUTDOWN */
-    }
-    loop_scheduler_rouse_(l, LOOP_SCHEDULER_CLOSED_);
-    if (until == 0 && !loop_scheduler_is_bare_(l)) {
-        loop_scheduler_hurry_(l);
-    }
-    bool in_time = loop_scheduler_wait_for_end_(l, until) && !(drains && l->hurried_);
-    if (l->over_) {
+    if (loop_scheduler_has_ended_(l)) {
         loop_scheduler_reap_(l);
     }
     loop_scheduler_unlock_(l);
-    plim_wait_over_(here);
+    if (waits) {
+        plim_wait_over_(here);
+    }
     return in_time ? 0 : ETIMEDOUT;
 }
 
 static inline int loop_scheduler_destroy(loop_scheduler *l)
 {
+    if (loop_scheduler_is_inherited_(l)) {
+        return 0;
+    }
     if (loop_scheduler_is_current(l)) {
         return EDEADLK;
     }
@@ -4795,18 +5233,34 @@ static inline int loop_scheduler_destroy(loop_scheduler *l)
     return 0;
 }
 
+/* A child that was forked inside a task still stands in the place of the parent's loop. If that
+ * loop is made anew there, the thread must not find it twice on its way out. */
+PLIM_SLOW_ void loop_scheduler_forget_place_(loop_scheduler *l, plim_place_ **at)
+{
+    while (*at != NULL && *at != &l->place_) {
+        at = &(*at)->outer;
+    }
+    if (*at != NULL) {
+        *at = l->place_.outer;
+    }
+}
+
 static inline int loop_scheduler_init(loop_scheduler *l, const loop_scheduler_options *options)
 {
-    static const loop_scheduler_options none = {0, NULL, 0, NULL, NULL, NULL, NULL};
+    static const loop_scheduler_options none = {0, NULL, 0, 0, NULL, NULL, NULL, NULL};
     const loop_scheduler_options *o = options != NULL ? options : &none;
     if (l == NULL || o->max_queue > PLIM_PERMITS_MAX || o->slow_ns < 0) {
         return EINVAL;
     }
+    loop_scheduler_forget_place_(l, o->kin != NULL ? o->kin->place_.here() : plim_here_());
     memset((void *)l, 0, sizeof *l);
     plim_init_(&l->word_, 0);
     plim_init_(&l->room_, o->max_queue);
     l->max_queue_ = o->max_queue;
     l->place_.here = o->kin != NULL ? o->kin->place_.here : plim_here_;
+    l->place_.serves = l;
+    l->process_ = plim_process_();
+    l->stack_size_ = o->stack_size;
     l->timed_ = o->slow_ns > 0;
     l->slow_ns_ = o->slow_ns;
     l->clock_ = o->clock;

@@ -69,7 +69,7 @@
  *                sleeper. But with k threads waiting, one that is woken after k times half a
  *                millisecond or more, and finds the permit gone, is owed the next: others get only
  *                what is left over. The longest asleep is woken first (as Linux does it), so
- *                nobody starves, however greedy the others.
+ *                nobody starves, however greedy the others. (Not between processes, see there.)
  *   Definite     A try fails only if there is no permit to be had (free, and owed to nobody). A
  *                timed wait takes a permit that is there at its end. A wait ends early only by
  *                csem_close.
@@ -77,33 +77,58 @@
  *                if the matching release has not returned yet in its thread. After a close, join
  *                the threads that wait first.
  *   Signals      csem_release, csem_release_n, csem_try_acquire and csem_close may be called in a
- *                signal handler. No call returns EINTR or is a point of thread cancellation.
+ *                signal handler. No call returns EINTR: after a handler has run, a wait goes on,
+ *                with the time that is left. So a signal does not end a wait; csem_close does.
+ *   Cancellation No call is a point of thread cancellation: a thread that is cancelled while it
+ *                waits ends after it has got its permit, and keeps that. Do not use asynchronous
+ *                cancellation: a thread that vanishes in a wait may take a permit with it.
  *
  * LIMITS
- *   Permits      from -CSEM_MAX (debt after a reduce) to CSEM_MAX, 2^30 - 1, free at a time.
+ *   Permits      from -CSEM_MAX (debt after a reduce) to CSEM_MAX, 2^30 - 1, free at a time. That
+ *                is half of what sem_t of glibc can count: SEM_VALUE_MAX permits are EINVAL here.
+ *                If you mean "as many as there can be", say CSEM_MAX.
  *   Waiters      524287 threads at once; one more gets EAGAIN.
- *   Spinning     Before it sleeps, a thread looks for a permit PLIM_SPIN times, some microseconds;
- *                one time in 16, 16 times as often. Not if others wait already, nor with a timeout
- *                of 0 or less; on a single CPU, and if the process is bound to one, a fifth of it.
+ *   Spinning     Before it sleeps, a thread looks for a permit PLIM_SPIN times, some microseconds.
+ *                A csem remembers how that ended: where it fails, as on a single CPU, threads stop
+ *                looking, and only now and then one tries, for 100 us (one in 2048 at least). Not
+ *                if others wait already, nor with a timeout of 0 or less.
  *   Latency      Where permits change hands faster than a thread can fall asleep, a waiter that
  *                finds none again may look away for 50 us (and the system's timer slack) before
  *                it sees a permit, or a close.
- *   Processes    Not shared between processes, unless PLIM_PROCESS_SHARED is defined (Linux). A
- *                child after fork() must initialise its copies anew, if threads were waiting.
+ *   System calls On Linux a wait and a wake-up call futex (FUTEX_WAIT_BITSET, FUTEX_WAKE), and
+ *                nothing else: a seccomp filter need allow no more. A wait reads the clock, which
+ *                needs no system call where the C library has it from the kernel's page. 32-bit
+ *                systems call futex_time64 and clock_gettime64, and without those the older two.
+ *   fork()       The child has one thread and copies. A copy on which no thread waited can be used:
+ *                permits that the parent's threads held are taken there as well, and nobody gives
+ *                them back. A copy on which threads waited must be initialised anew.
+ *   Processes    Not shared between processes, unless PLIM_PROCESS_SHARED is defined (Linux).
+ *                Define it in every file that uses such a csem, of every program that does. Then:
+ *                - A process that is killed or stopped while it waits takes nothing with it. The
+ *                  permits that are free stay free for others. Each later release may make a
+ *                  system call for nothing, and csem_waiters goes on counting the dead.
+ *                - If the one just woken, or a thread inside csem_release, is killed or stopped,
+ *                  another that waits may see the permit a second late.
+ *                - A process that dies while it holds a permit keeps it. Nobody knows that it held
+ *                  one: give it back in its place, with csem_release, if you know.
+ *                - Nobody is ever owed a permit: newcomers may pass those who wait, who are woken
+ *                  in the kernel's order. So a waiter can starve while others are greedy.
+ *                - Waits that last wake up once a second. No number of waiters is refused.
  *   Languages    C11 or later, C++11 or later; a C file and a C++ file may share a csem. In an
  *                older language this file declares nothing ("unknown type name csem"). On Windows
- *                link with -lsynchronization.
+ *                link with -lsynchronization, and use gcc or clang: Microsoft's compiler is not
+ *                supported, since this needs C11's atomics and GNU attributes as it is written.
  *   Releases     Do not share a csem between parts of a program built with different releases.
  *   Name         If this directory is on the include path, <semaphore.h> finds this file; it then
  *                includes the system's as well.
  *
  * MACROS TO DEFINE BEFORE THE INCLUDE, if at all
  *   May differ between files:
- *     PLIM_SPIN n            looks at the word before sleeping (100; 0 never spins)
+ *     PLIM_SPIN n            looks at the word before sleeping, at most (100; 0 never spins)
  *     PLIM_ASSERT(c, text)   called with c false when a csem is found to have been overwritten or
  *                            initialised while threads wait on it (assert)
  *   Must be the same in all files that share a csem; nothing checks it:
- *     PLIM_PROCESS_SHARED    Linux: waits work between processes
+ *     PLIM_PROCESS_SHARED    Linux: waits work between processes, and survive their deaths
  *     PLIM_PARK_CND          wait on C11 mutexes and conditions instead of the system's wait on an
  *                            address. A csem is larger then, no call is lock-free or safe in
  *                            signal handlers, waits are points of thread cancellation, and setting
@@ -131,7 +156,8 @@ typedef struct csem csem;
 static inline int csem_init(csem *s, uint32_t permits);
 
 /* Takes a permit; waits until there is one. Returns 0, ESHUTDOWN if it is or becomes closed, or
- * EAGAIN if 524287 threads wait already. Memory order: acquire on success. */
+ * EAGAIN if 524287 threads wait already (never between processes). Memory order: acquire on
+ * success. */
 static inline int csem_acquire(csem *s);
 
 /* Takes a permit; waits at most timeout_ns nanoseconds from now, on the monotonic clock.
@@ -490,6 +516,7 @@ typedef struct plim_executor {
 
 #define PLIM_FOREVER INT64_MAX /* a timeout that never passes */
 #define PLIM_NONE (-1)         /* in options, where 0 stands for a default: really none */
+#define PLIM_KEEP (-INT32_MAX) /* in a resize: this limit stays; no sum comes out so by mistake */
 #define PLIM_US(n) ((int64_t)(n)*1000)
 #define PLIM_MS(n) ((int64_t)(n)*1000000)
 #define PLIM_S(n) ((int64_t)(n)*1000000000)
@@ -651,9 +678,9 @@ PLIM_SLOW_ void plim_add_cpus_(long thread, unsigned long *mask, size_t words)
     }
 }
 
-/* Asks each time, because a cached answer would be static state; a spin asks at most once. A thread
- * that is bound to one CPU may have its partner on another: so the mask of the process's first
- * thread counts too. */
+/* For loop_scheduler.h, which asks once for each loop; a counter never asks, see "Spinning". A
+ * thread that is bound to one CPU may have its partner on another: so the mask of the process's
+ * first thread counts too. */
 PLIM_SLOW_ bool plim_many_cpus_(void)
 {
     unsigned long mask[16] = {0};
@@ -712,9 +739,9 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
 /* ---- 4. The word ---------------------------------------------------------------------------- */
 
 /*
- *   63      33   32    31       13   12    11    4  3      0
- *   AVAILABLE  CLOSED   WAITERS    CLOSED  TOKENS   STARVING
- *   `---- high half --´ `----------- low half -------------´
+ *   63      33   32    31       13   12    11   8  7    4  3      0
+ *   AVAILABLE  CLOSED   WAITERS    CLOSED  SPIN    TOKENS   STARVING
+ *   `---- high half --´ `---------------- low half ----------------´
  *
  * AVAILABLE  31 bits, signed. Permits that nobody holds; negative is debt, left by a reduction.
  *            On top, so that a carry or borrow leaves the word instead of hitting a neighbour.
@@ -724,7 +751,9 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
  * WAITERS    19 bits. Threads registered to wait, in both lanes. +1 by the thread itself when it
  *            registers, -1 by the same thread in the step that ends its wait, whatever the end.
  *            So it is exact, and a bound on it (admit) is exact.
- * TOKENS     8 bits. Wake-ups of the normal lane that were issued and not yet used. Raised by
+ * SPIN       4 bits. What spinning was worth lately; a hint that no decision of who gets a permit
+ *            depends on. See "Spinning". Changed only in steps that change something else as well.
+ * TOKENS     4 bits. Wake-ups of the normal lane that were issued and not yet used. Raised by
  *            settle, in the step that makes a permit available, by as many as it then wakes.
  *            Legal to be too high for a while (a permit was taken by a passer-by); illegal to be
  *            too high with all waiters asleep, since releases would then wake nobody. That is why
@@ -734,7 +763,8 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
  *            owed to each: everyone else may take only what exceeds STARVING.
  *
  * Normal waiters sleep on the low half, starving ones on the high half; a sleeper tells the kernel
- * which value it saw there, and does not fall asleep if it has changed meanwhile.
+ * which value it saw there, and does not fall asleep if it has changed meanwhile. (A change of SPIN
+ * alone sends a normal waiter back for nothing, but only threads that see no waiter change it.)
  *
  * Invariants, true after every step ("free" is AVAILABLE - STARVING; not when CLOSED):
  *   I1  TOKENS >= min(free, WAITERS - STARVING), or TOKENS is at its limit
@@ -754,6 +784,24 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
  * CLOSED), and whoever needs it awake raises TOKENS (or CLOSED) first.
  * The starving lane needs no tokens: its sleepers compare AVAILABLE itself, nobody else takes what
  * is owed to them, and settle wakes one for each unit by which min(AVAILABLE, STARVING) grows.
+ *
+ * Between processes (PLIM_PROCESS_SHARED) all that is not enough, because a waiter can vanish: its
+ * process is killed, or stopped for hours. A token or a place in the starving lane, which only that
+ * waiter takes back, would keep permits from the living. So there are neither: TOKENS and STARVING
+ * stay 0, and what the dead leave behind is a number in WAITERS.
+ *   J1  WAITERS >= the threads that wait and live, or WAITERS is at its limit, and then stays there
+ *   J2  each step that leaves permits free while WAITERS > 0, except a newcomer's that takes some,
+ *       is followed by a wake-up call for min(free, WAITERS) sleepers
+ * Why no wake-up is lost there. All waiters sleep on the high half, so nobody falls asleep if
+ * AVAILABLE or CLOSED has changed since it looked, and found nothing. Changed and changed back is
+ * no harm: then there is nothing free again. So every sleeper fell asleep when no permit was free.
+ * Any permit that got free since came with a step of J2, and by J1 that step's call reaches each
+ * sleeper that can have one. A woken waiter that takes a permit makes such a step too, and so wakes
+ * the next.
+ * What the dead can still take along is the call itself: the woken one dies, or is stopped, before
+ * it takes the permit, or the giver dies between its step and the call. That is why nobody sleeps
+ * there for longer than PLIM_SHARED_NAP_NS_ without looking again. So a death costs a system call
+ * in each later release (WAITERS is never 0 again), once perhaps such a delay, and no permit.
  */
 struct plim_counter {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) word;
@@ -765,13 +813,24 @@ struct plim_counter {
 
 #ifndef PLIM_STARVING_MAX_ /* the explorer makes these two 1, to reach them with few threads */
 #define PLIM_STARVING_MAX_ 15u
-#define PLIM_TOKENS_MAX_ 255u
+#define PLIM_TOKENS_MAX_ 15u
 #endif
 #define PLIM_WAITERS_MAX 524287u     /* 2^19 - 1 threads may wait at once */
 #define PLIM_PERMITS_MAX 1073741823u /* 2^30 - 1 */
 
+/* Do processes share counters? A constant, so that either protocol costs the other nothing. */
+#ifdef PLIM_PROCESS_SHARED
+#define PLIM_SHARED_ 1
+#else
+#define PLIM_SHARED_ 0
+#endif
+#define PLIM_SHARED_NAP_NS_ PLIM_S(1)
+
 #define PLIM_STARVING_ONE_ ((uint64_t)1)
 #define PLIM_TOKENS_ONE_ ((uint64_t)1 << 4)
+#define PLIM_SHY_ONE_ ((uint64_t)1 << 8)
+#define PLIM_RARE_ONE_ ((uint64_t)1 << 10)
+#define PLIM_SPIN_BITS_ ((uint64_t)15 << 8)
 #define PLIM_CLOSED_BITS_ ((uint64_t)1 << 32 | (uint64_t)1 << 12)
 #define PLIM_WAITERS_ONE_ ((uint64_t)1 << 13)
 #define PLIM_PERMIT_ONE_ ((uint64_t)1 << 33)
@@ -794,6 +853,17 @@ static inline uint32_t plim_tokens_(uint64_t w)
 static inline uint32_t plim_starving_(uint64_t w)
 {
     return (uint32_t)w & PLIM_STARVING_MAX_;
+}
+
+/* The two halves of SPIN. */
+static inline uint32_t plim_shy_(uint64_t w)
+{
+    return (uint32_t)w >> 8 & 3;
+}
+
+static inline uint32_t plim_rare_(uint64_t w)
+{
+    return (uint32_t)w >> 10 & 3;
 }
 
 static inline bool plim_closed_(uint64_t w)
@@ -851,9 +921,9 @@ static inline uint32_t plim_entitled_(uint64_t w)
 }
 
 /* Ends every transition that may have made more permits free, or used up a token while some are:
- * restores I1 and I3 and says whom to wake for it. Exactly those are woken that are needed and have
- * not been: the wakes are the amounts by which tokens, or the entitled starving waiters, grow.
- * (I4 needs no restoring: a normal waiter never stops being one without dropping a token.) */
+ * restores I1 and I3, or J2, and says whom to wake for it. Exactly those are woken that are needed
+ * and have not been: the wakes are the amounts by which tokens, or the entitled starving waiters,
+ * grow. (I4 needs no restoring: a normal waiter never stops being one without dropping a token.) */
 static inline plim_step plim_settle_(uint64_t before, uint64_t after, int answer)
 {
     plim_step step = {after, 0, 0, answer};
@@ -863,6 +933,12 @@ static inline plim_step plim_settle_(uint64_t before, uint64_t after, int answer
 
     if (plim_closed_(after)) {
         step.word = after - tokens * PLIM_TOKENS_ONE_; /* close has woken everybody already */
+        return step;
+    }
+    if (PLIM_SHARED_) { /* J2; whoever was called before may be dead, so it counts for nothing */
+        step.wake_starving = surplus <= 0                 ? 0
+                             : (uint32_t)surplus < normal ? (uint32_t)surplus
+                                                          : normal;
         return step;
     }
     uint32_t wanted = surplus <= 0 ? 0 : (uint32_t)surplus < normal ? (uint32_t)surplus : normal;
@@ -886,13 +962,21 @@ static inline plim_step plim_take_step_(uint64_t w, uint32_t n)
     return plim_answer_(w, plim_closed_(w) ? ESHUTDOWN : EAGAIN);
 }
 
+/* What a thread adds to the word when it registers, and takes off when it leaves. Between processes
+ * WAITERS may be full of the dead: then it says "many", for good, and nobody changes it (J1). */
+static inline uint64_t plim_one_waiter_(uint64_t w)
+{
+    return PLIM_SHARED_ && plim_waiters_(w) == PLIM_WAITERS_MAX ? 0 : PLIM_WAITERS_ONE_;
+}
+
 /* Take a permit, else register as a waiter if fewer than `limit` wait, else refuse: one decision,
  * so no more than the permits run and no more than the limit wait, at any instant. */
 static inline plim_step plim_admit_step_(uint64_t w, uint32_t limit)
 {
     plim_step step = plim_take_step_(w, 1);
-    if (step.answer == EAGAIN && plim_waiters_(w) < limit) {
-        return plim_answer_(w + PLIM_WAITERS_ONE_, PLIM_WAITS_);
+    if (step.answer == EAGAIN &&
+        (plim_waiters_(w) < limit || (PLIM_SHARED_ && limit == PLIM_WAITERS_MAX))) {
+        return plim_answer_(w + plim_one_waiter_(w), PLIM_WAITS_);
     }
     return step;
 }
@@ -949,7 +1033,7 @@ static inline plim_step plim_leave_step_(uint64_t w, int lane, uint32_t permits,
 {
     PLIM_ASSERT(plim_waiters_(w) > 0, "a thread waits on memory that was reused: do not destroy "
                                       "or initialise an object that threads wait on");
-    uint64_t after = w - permits * PLIM_PERMIT_ONE_ - PLIM_WAITERS_ONE_;
+    uint64_t after = w - permits * PLIM_PERMIT_ONE_ - plim_one_waiter_(w);
     after = lane == PLIM_LANE_STARVING ? after - PLIM_STARVING_ONE_ : plim_drop_token_(after);
     return plim_settle_(w, after, answer);
 }
@@ -971,7 +1055,7 @@ static inline plim_step plim_wait_step_(uint64_t w, int lane, bool aged, bool ex
     if (expired) {
         return plim_leave_step_(w, lane, 0, ETIMEDOUT);
     }
-    if (!starving && aged && plim_starving_(w) < PLIM_STARVING_MAX_) {
+    if (!PLIM_SHARED_ && !starving && aged && plim_starving_(w) < PLIM_STARVING_MAX_) {
         /* Nothing to settle: no permit is free, and this frees none. */
         return plim_answer_(plim_drop_token_(w) + PLIM_STARVING_ONE_, PLIM_PROMOTED_);
     }
@@ -1001,6 +1085,8 @@ static inline plim_step plim_wait_step_(uint64_t w, int lane, bool aged, bool ex
  * wake-up call that follows uses its address as a name only: at worst it wakes a stranger that has
  * come to sleep on the same address, who looks at its own word and sleeps on.
  */
+#define PLIM_NAP_NS_ PLIM_US(50)
+
 #ifdef PLIM_PARK_CND
 
 /* The sleeper, on the stack of the thread that sleeps. Its first fields belong to the counter's
@@ -1015,13 +1101,23 @@ typedef struct plim_sleeper_ {
 
 /* A spin lock, held for a few instructions, because C11's mutex cannot be initialised statically
  * and would have to be destroyed. The word changes only under it: so nobody can be granted a
- * permit, and free the counter, before the giver has let go of the lock, its last touch. */
+ * permit, and free the counter, before the giver has let go of the lock, its last touch.
+ * Whoever finds it taken offers its CPU. If that was in vain many times, it naps: a thread of a
+ * higher priority that only yields would keep the holder from ever running. The nap takes the lock
+ * of a counter of its own, which nobody holds, so it does not come back here. */
+PLIM_SLOW_ void plim_nap_(int64_t until);
+
+#define PLIM_LOCK_LOOKS_ 64
 static inline void plim_lock_(plim_counter *c)
 {
     uint32_t open = 0;
-    while (!plim_cas_acquire_(&c->lock, &open, 1)) {
+    for (int look = 1; !plim_cas_acquire_(&c->lock, &open, 1); look++) {
         open = 0;
-        plim_thread_yield_();
+        if (look % PLIM_LOCK_LOOKS_ == 0) {
+            plim_nap_(plim_now_() + PLIM_NAP_NS_);
+        } else {
+            plim_thread_yield_();
+        }
     }
 }
 
@@ -1353,43 +1449,110 @@ PLIM_FAST_ bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_step 
  * the rest would sleep for ever. */
 #define PLIM_PATIENCE_NS_ PLIM_US(500)
 
-/* How many times to look at the word before sleeping. A wake-up across CPUs costs many times what
- * a short hold does, so a few microseconds of looking are worth it where another CPU may give the
- * permit meanwhile; 0 turns it off. May differ between files.
- * One wait in 16 looks 16 times as often, which doubles the average. Without that, two threads that
- * hand over to each other and have once lost step never find it again: each wake-up takes longer
- * than the other side looks, so that one sleeps too, and needs a wake-up again. */
+/*
+ * Spinning. A wake-up across CPUs costs many times what a short hold does, so a thread that finds
+ * no permit looks at the word for a while before it sleeps. That is worth it only if another CPU
+ * gives the permit meanwhile, and nobody can say so beforehand: there may be one CPU, or the giver
+ * may have to be woken first. So each counter remembers in SPIN how its last spins ended.
+ *
+ * SHY   2 bits. At 0 and 1 a spin looks PLIM_SPIN times, at 2 a quarter of that, at 3 not at all.
+ *       One that fails adds 1, one that sees a permit takes 1 off.
+ * RARE  2 bits. After a failed spin, one thread in 16, 32, 64 or 2048 goes on for PLIM_TRY_NS_: it
+ *       tries. Without that, two threads that hand over to each other and have once lost step never
+ *       find it again: each wake-up takes longer than the other side looks, so that one sleeps too,
+ *       and needs a wake-up again. A try adds 1, whatever its end, because a permit that comes so
+ *       late is no gain by itself; a spin that sees a permit makes it 0. A try that sees one makes
+ *       SHY 1: if the two are in step now, the next spins prove it.
+ *
+ * Both change in the step that takes the permit or registers the waiter, so they cost none. Where
+ * spinning never helps, it soon costs a throw of dice per wait, and a try in two thousand.
+ */
 #ifndef PLIM_SPIN
-#define PLIM_SPIN 100
+#define PLIM_SPIN 100 /* 0 turns it off; may differ between files */
 #endif
-#define PLIM_SPIN_UNASKED_ 20 /* cheaper than asking whether there is another CPU */
-#define PLIM_SPIN_LONG_ 16
+#define PLIM_SPIN_UNASKED_ 20 /* looks that cost less than any doubt whether they help */
+#define PLIM_SPIN_LONG_ 16    /* looks of a try between two looks at the clock */
+#ifndef PLIM_TRY_NS_          /* a platform whose clock stands still while it looks makes it 0 */
+#define PLIM_TRY_NS_ PLIM_US(100)
+#endif
+
+enum { PLIM_UNSPUN_, PLIM_SPIN_LOST_, PLIM_SPIN_WON_, PLIM_TRY_LOST_, PLIM_TRY_WON_ };
+
+typedef struct plim_spun_ {
+    int how;     /* one of those */
+    int64_t now; /* when it ended, or 0 if it took no look at the clock */
+} plim_spun_;
+
+/* What a spin was worth, written into the word. */
+static inline uint64_t plim_learn_(uint64_t w, int how)
+{
+    uint32_t shy = plim_shy_(w), rare = plim_rare_(w);
+    switch (how) {
+    case PLIM_SPIN_WON_:
+        shy -= shy > 0;
+        rare = 0;
+        break;
+    case PLIM_TRY_WON_:
+        shy = 1;
+        rare += rare < 3;
+        break;
+    case PLIM_TRY_LOST_:
+        rare += rare < 3;
+        shy += shy < 3;
+        break;
+    case PLIM_SPIN_LOST_:
+        shy += shy < 3;
+        break;
+    default:
+        return w;
+    }
+    return (w & ~PLIM_SPIN_BITS_) | shy * PLIM_SHY_ONE_ | rare * PLIM_RARE_ONE_;
+}
 
 /* A sleep that lasted less than this did not happen: the word had moved before the kernel looked,
  * or a wake-up was under way already. */
 #define PLIM_HURRIED_NS_ PLIM_US(10)
-#define PLIM_NAP_NS_ PLIM_US(50)
 
-/* Looks for a while whether a permit gets free, and returns the last word seen. Only while nobody
- * waits: those who do have been looking already, and permits are scarcer than CPUs. */
-PLIM_SLOW_ uint64_t plim_spin_(plim_counter *c, uint64_t w)
+/* Looks for a while whether a permit gets free; returns the last word seen, and what came of it.
+ * Only while nobody waits: those who do have been looking already, and permits are scarcer than
+ * CPUs. (Between processes they may be dead, so there it does not matter.) */
+PLIM_SLOW_ uint64_t plim_spin_(plim_counter *c, uint64_t w, int64_t timeout_ns, plim_spun_ *spun)
 {
-    int looks = PLIM_SPIN;
-    for (int i = 0; i < looks; i++) {
-        if (plim_free_(w) > 0 || plim_waiters_(w) != 0 || plim_closed_(w)) {
+    int looks = plim_shy_(w) < 2 ? PLIM_SPIN : plim_shy_(w) == 2 ? PLIM_SPIN / 4 : 0;
+    uint64_t one_in = plim_rare_(w) < 3 ? (uint64_t)16 << plim_rare_(w) : 2048;
+    int64_t until = 0; /* of a try */
+    for (int i = 0; PLIM_SPIN > 0; i++) {
+        if (plim_free_(w) > 0) {
+            spun->how = i == 0 ? PLIM_UNSPUN_ : until == 0 ? PLIM_SPIN_WON_ : PLIM_TRY_WON_;
             break;
         }
-        if (i == PLIM_SPIN_UNASKED_) {
-            if (!plim_many_cpus_()) {
+        if (plim_closed_(w) || (!PLIM_SHARED_ && plim_waiters_(w) != 0)) {
+            break; /* it was not to be seen how it ends */
+        }
+        if (i >= looks) {
+            spun->now = plim_now_();
+            /* The clock's digits are dice enough, and need no state; its last may not move. */
+            if (until == 0 && ((uint64_t)spun->now / 16 & (one_in - 1)) == 0) {
+                until = spun->now + (timeout_ns < PLIM_TRY_NS_ ? timeout_ns : PLIM_TRY_NS_);
+            }
+            if (spun->now >= until) {
+                spun->how = until == 0 ? PLIM_SPIN_LOST_ : PLIM_TRY_LOST_;
                 break;
             }
-            /* The clock's last digits are dice enough, and need no state. */
-            looks = plim_now_() / 16 % PLIM_SPIN_LONG_ == 0 ? looks * PLIM_SPIN_LONG_ : looks;
+            looks += PLIM_SPIN_LONG_; /* between two looks at the clock */
         }
         plim_pause_();
         w = plim_load_relaxed_(&c->word);
     }
     return w;
+}
+
+/* When a sleep is over at the latest. Between processes it is short, since the wake-up call may
+ * have gone to one that died before it could act on it. */
+static inline int64_t plim_sleep_until_(int64_t now, int64_t deadline)
+{
+    return PLIM_SHARED_ && deadline - now > PLIM_SHARED_NAP_NS_ ? now + PLIM_SHARED_NAP_NS_
+                                                                : deadline;
 }
 
 /*
@@ -1413,8 +1576,9 @@ PLIM_SLOW_ int plim_wait_registered_(plim_counter *c, int64_t now, int64_t deadl
         int64_t promotion = since + PLIM_PATIENCE_NS_ * (int64_t)plim_waiters_(w);
         plim_step step = plim_wait_step_(w, lane, now >= promotion, now >= deadline);
         if (step.answer == PLIM_SLEEPS_) {
-            int64_t before = now;
-            plim_park_(c, lane, plim_half_(w, lane), deadline);
+            int64_t before = now, until = plim_sleep_until_(now, deadline);
+            int half = PLIM_SHARED_ ? PLIM_LANE_STARVING : lane; /* J: all on the high one */
+            plim_park_(c, half, plim_half_(w, half), until);
             w = plim_load_relaxed_(&c->word);
             now = plim_now_();
             hurried = now - before < PLIM_HURRIED_NS_;
@@ -1435,31 +1599,40 @@ PLIM_SLOW_ int plim_wait_registered_(plim_counter *c, int64_t now, int64_t deadl
     }
 }
 
-/* Takes a permit, or waits for one without looking for long. */
-PLIM_SLOW_ int plim_acquire_unspun_(plim_counter *c, uint32_t limit, int64_t timeout_ns, uint64_t w)
+/* Takes a permit, or waits for one; `spun` says how looking for it went. */
+PLIM_SLOW_ int plim_acquire_spun_(plim_counter *c, uint32_t limit, int64_t timeout_ns, uint64_t w,
+                                  plim_spun_ spun)
 {
     for (;;) {
         plim_step step = timeout_ns > 0 ? plim_admit_step_(w, limit) : plim_take_step_(w, 1);
+        if (step.answer > 0) {
+            return step.answer == EAGAIN && timeout_ns <= 0 ? ETIMEDOUT : step.answer;
+        }
+        step.word = plim_learn_(step.word, spun.how);
         if (step.answer == 0) {
             if (plim_commit_acquire_(c, &w, step)) {
                 return 0;
             }
-        } else if (step.answer == PLIM_WAITS_) {
-            if (plim_commit_relaxed_(c, &w, step)) {
-                int64_t now = plim_now_();
-                return plim_wait_registered_(c, now, plim_deadline_(now, timeout_ns));
-            }
-        } else {
-            return step.answer == EAGAIN && timeout_ns <= 0 ? ETIMEDOUT : step.answer;
+        } else if (plim_commit_relaxed_(c, &w, step)) {
+            int64_t now = spun.now != 0 ? spun.now : plim_now_();
+            return plim_wait_registered_(c, now, plim_deadline_(now, timeout_ns));
         }
     }
 }
 
+/* Takes a permit, or waits for one without looking for long. */
+PLIM_SLOW_ int plim_acquire_unspun_(plim_counter *c, uint32_t limit, int64_t timeout_ns, uint64_t w)
+{
+    const plim_spun_ unspun = {PLIM_UNSPUN_, 0};
+    return plim_acquire_spun_(c, limit, timeout_ns, w, unspun);
+}
+
 PLIM_SLOW_ int plim_acquire_slow_(plim_counter *c, uint32_t limit, int64_t timeout_ns)
 {
+    plim_spun_ spun = {PLIM_UNSPUN_, 0};
     uint64_t w = plim_load_relaxed_(&c->word);
-    w = timeout_ns > 0 ? plim_spin_(c, w) : w;
-    return plim_acquire_unspun_(c, limit, timeout_ns, w);
+    w = timeout_ns > 0 ? plim_spin_(c, w, timeout_ns, &spun) : w;
+    return plim_acquire_spun_(c, limit, timeout_ns, w, spun);
 }
 
 /* Requires that no other thread uses the counter yet, or any more. */

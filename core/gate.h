@@ -150,16 +150,21 @@ PLIM_SLOW_ int plim_sleep_(plim_waiter_ *self, int64_t timeout_ns, bool spin)
 
 /* Between two looks at something that another thread is about to change; says whether to look on.
  * After the first few looks the CPU is offered to that thread. If somebody else keeps it for long,
- * the machine is busy, and a wake-up comes sooner than the next look would. */
-static inline bool plim_look_on_(int look, int few)
+ * the machine is busy, and a wake-up comes sooner than the next look would. Such an offer may take
+ * 100 us and more, so the last ones before the wait is to end (`until`) are left out. */
+static inline bool plim_look_on_(int look, int few, int64_t until)
 {
+    const int64_t long_ns = PLIM_US(100);
     if (look < few) {
         plim_pause_();
         return true;
     }
     int64_t before = plim_now_();
+    if (until - before <= long_ns) {
+        return false;
+    }
     plim_thread_yield_();
-    return plim_now_() - before < PLIM_US(100);
+    return plim_now_() - before < long_ns;
 }
 
 /* ---- The lock ---- */

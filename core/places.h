@@ -32,6 +32,8 @@ typedef struct plim_place_ {
     struct plim_place_ *awaits;         /* under the lock; NULL: it does not wait */
     const plim_counter *doubt;          /* likewise; NULL: see below */
     struct plim_place_ **(*here)(void); /* where a thread is; constant */
+    const void *serves; /* the object whose work this place alone does, an event loop; or NULL;
+                           constant */
 } plim_place_;
 
 #ifdef __cplusplus
@@ -193,6 +195,17 @@ static inline bool plim_may_wait_(plim_place_ *innermost, plim_place_ *target,
 static inline void plim_wait_over_(plim_place_ *innermost)
 {
     plim_awaits_(innermost, NULL, NULL);
+}
+
+/* Is the calling thread the one that alone does the work of this object, and at it now? */
+static inline bool plim_serves_(const void *object)
+{
+    for (const plim_place_ *at = *plim_here_(); at != NULL; at = at->outer) {
+        if (at->serves != NULL && at->serves == object) {
+            return true;
+        }
+    }
+    return false;
 }
 
 #endif /* PLIM_PLACES_H_ */

@@ -6,12 +6,20 @@
  * signals, carry a name, and their end is noticed even if a job ends them. What is allocated, here
  * and for them, comes from PLIM_MALLOC.
  *
- *   plim_worker_create_(&thread, run, arg)   as plim_thread_create_, with signals blocked
+ *   plim_worker_create_(&thread, stack_size, run, arg)
+ *                                            a thread with signals blocked, unless the program
+ *                                            defines PLIM_WORKER_SIGNALS. Its stack has at least
+ *                                            that many bytes; 0 is the system's default. run is
+ *                                            declared as static plim_worker_result name(void *arg)
+ *   plim_worker_join_(thread)                and returns 0
  *   plim_worker_begins_(name)                names the calling thread (on Linux), for ps and
  *                                            debuggers, and disables its cancellation
  *   PLIM_ON_THREAD_EXIT_(handler, arg)       from here to PLIM_ON_THREAD_EXIT_END_, in one block:
  *   PLIM_ON_THREAD_EXIT_END_                 if the thread ends (thrd_exit, pthread_exit),
  *                                            handler(arg) is called. Not outside of POSIX systems.
+ *   plim_process_()                          tells a child that was forked from its parent
+ *
+ * They are POSIX threads where there are any, because C11 has no word for the size of a stack.
  */
 #if defined(PLIM_MALLOC) != defined(PLIM_FREE)
 #error "define both PLIM_MALLOC and PLIM_FREE, or neither"
@@ -23,6 +31,43 @@
 
 #if (defined(__unix__) || defined(__APPLE__)) && !defined(PLIM_PLATFORM)
 #include <pthread.h>
+#include <unistd.h>
+
+typedef pthread_t plim_worker_thread;
+typedef void *plim_worker_result;
+
+/* A system may refuse sizes below its minimum, or that are not whole pages. */
+static inline int plim_worker_spawn_(plim_worker_thread *t, size_t stack_size,
+                                     plim_worker_result (*run)(void *), void *arg)
+{
+    const size_t unit = (size_t)1 << 16, most = SIZE_MAX / 2;
+    pthread_attr_t attributes;
+    if (stack_size == 0) {
+        return pthread_create(t, NULL, run, arg);
+    }
+    int error = pthread_attr_init(&attributes);
+    if (error != 0) {
+        return error;
+    }
+    size_t size = stack_size < most ? (stack_size + unit - 1) / unit * unit : most;
+    while ((error = pthread_attr_setstacksize(&attributes, size)) != 0 && size < most / 2) {
+        size *= 2;
+    }
+    error = error != 0 ? error : pthread_create(t, &attributes, run, arg);
+    pthread_attr_destroy(&attributes);
+    return error;
+}
+
+static inline void plim_worker_join_(plim_worker_thread t)
+{
+    pthread_join(t, NULL);
+}
+
+static inline uint64_t plim_process_(void)
+{
+    return (uint64_t)getpid();
+}
+
 #ifdef __cplusplus
 /* By a destructor of our own: that of the C library's header is a symbol in the object file. */
 #define PLIM_ON_THREAD_EXIT_(function, argument) \
@@ -54,6 +99,28 @@ static inline void plim_worker_uncancel_(void)
 }
 
 #else /* the thread's end goes unnoticed */
+typedef plim_thread plim_worker_thread;
+typedef plim_thread_result plim_worker_result;
+
+#ifndef PLIM_PLATFORM
+static inline int plim_worker_spawn_(plim_worker_thread *t, size_t stack_size,
+                                     plim_worker_result (*run)(void *), void *arg)
+{
+    (void)stack_size;
+    return plim_thread_create_(t, run, arg);
+}
+#endif
+
+static inline void plim_worker_join_(plim_worker_thread t)
+{
+    plim_thread_join_(t);
+}
+
+static inline uint64_t plim_process_(void)
+{
+    return 1; /* nothing forks there */
+}
+
 #define PLIM_ON_THREAD_EXIT_(handler, arg) \
     { \
         (void)(handler), (void)(arg);
@@ -66,7 +133,15 @@ static inline void plim_worker_uncancel_(void)
 
 #ifndef PLIM_PLATFORM
 
-#if defined(__linux__)
+#if defined(PLIM_WORKER_SIGNALS) || !(defined(__linux__) || defined(__APPLE__))
+/* Windows has no such signals; elsewhere there is no way that works in a strict C11 file. */
+static inline int plim_worker_create_(plim_worker_thread *t, size_t stack_size,
+                                      plim_worker_result (*run)(void *), void *arg)
+{
+    return plim_worker_spawn_(t, stack_size, run, arg);
+}
+
+#elif defined(__linux__)
 
 /* Bit s - 1 stands for signal s. Not blocked: those that a fault raises, which a handler of the
  * program may want to report (4 ILL, 5 TRAP, 6 ABRT, 7 BUS, 8 FPE, 11 SEGV, 31 SYS; the numbers of
@@ -81,7 +156,8 @@ enum { PLIM_SIGSET_SIZE_ = 8 };
 
 /* The mask is inherited, so it is set around the creation: no signal can slip in between. By the
  * system call, because a strict -std=c11 file sees no sigset_t. */
-static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
+static inline int plim_worker_create_(plim_worker_thread *t, size_t stack_size,
+                                      plim_worker_result (*run)(void *), void *arg)
 {
     unsigned long saved[16], blocked[16];
     int kept = errno;
@@ -92,24 +168,17 @@ static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(
     blocked[0] &= ~(unsigned long)PLIM_FAULTS_;
     blocked[32 / (8 * sizeof(long))] &= ~(1ul << (32 % (8 * sizeof(long))));
     syscall(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, blocked, saved, PLIM_SIGSET_SIZE_);
-    int error = plim_thread_create_(t, run, arg);
+    int error = plim_worker_spawn_(t, stack_size, run, arg);
     syscall(SYS_rt_sigprocmask, 2, saved, NULL, PLIM_SIGSET_SIZE_);
     errno = kept;
     return error;
 }
 
-static inline void plim_worker_begins_(const char *name)
-{
-    unsigned long faults[16] = {PLIM_FAULTS_}; /* musl's thrd_create leaves everything blocked */
-    plim_worker_uncancel_();
-    syscall(SYS_rt_sigprocmask, 1 /* SIG_UNBLOCK */, faults, NULL, PLIM_SIGSET_SIZE_);
-    syscall(SYS_prctl, 15 /* PR_SET_NAME: takes the first 15 characters */, name, 0, 0, 0);
-}
-
-#elif defined(__APPLE__)
+#else /* macOS */
 #include <signal.h>
 
-static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
+static inline int plim_worker_create_(plim_worker_thread *t, size_t stack_size,
+                                      plim_worker_result (*run)(void *), void *arg)
 {
     sigset_t saved, blocked;
     sigfillset(&blocked);
@@ -121,26 +190,21 @@ static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(
     sigdelset(&blocked, SIGSEGV);
     sigdelset(&blocked, SIGSYS);
     pthread_sigmask(SIG_SETMASK, &blocked, &saved);
-    int error = plim_thread_create_(t, run, arg);
+    int error = plim_worker_spawn_(t, stack_size, run, arg);
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
     return error;
 }
 
-#else /* Windows has no such signals; elsewhere there is no way that works in a strict C11 file */
-
-static inline int plim_worker_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
-{
-    return plim_thread_create_(t, run, arg);
-}
-
 #endif
 
-#ifndef __linux__
 static inline void plim_worker_begins_(const char *name)
 {
     plim_worker_uncancel_();
+#ifdef __linux__
+    syscall(SYS_prctl, 15 /* PR_SET_NAME: takes the first 15 characters */, name, 0, 0, 0);
+#else
     (void)name; /* macOS has a call, but not for a strict C11 file */
-}
 #endif
+}
 #endif /* PLIM_PLATFORM */
 #endif /* PLIM_WORKERS_ */
