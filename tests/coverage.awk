@@ -1,8 +1,8 @@
-# Merges what gcov wrote for one header by several test programs, and lists what none of them
+# Merges what gcov -t wrote about one header in several test programs, and lists what none of them
 # reached: lines never run, and branches never taken.
 #
-#   awk -v named=FILE -v elsewhere='core|gate' -f tests/coverage.awk GROUP=futex a/x.gcov \
-#       b/x.gcov GROUP=cnd c/x.gcov
+#   awk -v header=x.h -v named=FILE -v elsewhere='core|gate' -f tests/coverage.awk GROUP=futex \
+#       1.gcov 2.gcov GROUP=cnd 3.gcov
 #
 # Programs of a group were compiled alike, so their branches can be added up; a line is covered if
 # one group has covered all of it. The stamped blocks named in `elsewhere` are left out. FILE holds
@@ -13,6 +13,8 @@ BEGIN {
         if (split(text, part, "\t") == 2) { piece[++pieces] = part[1]; reason[pieces] = part[2] }
     }
 }
+/^ *-: +0:Source:/ { ours = $0 ~ "[:/]" header "$" }
+!ours { next }
 /^branch/ {
     if ($2 >= most[GROUP, line]) most[GROUP, line] = $2 + 1
     known[GROUP, line, $2] = 1 # calls are numbered along

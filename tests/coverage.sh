@@ -2,44 +2,44 @@
 # SPDX-License-Identifier: MIT
 # Line and branch coverage of the headers by the unit and stress tests, with gcc's gcov. Fails if
 # anything is not covered that tests/coverage.txt does not name with its reason.
-# Environment: CC, BUILD.
+#
+#   coverage.sh [NAME...]     NAME: a header, without .h; default: all
+#
+# Environment: CC, BUILD, MAKE.
 set -eu
 cc=${CC:-cc} build=${BUILD:-build}
 if ! command -v gcov >/dev/null || ! $cc --version | grep -q 'Free Software'; then
     echo "skipped: coverage needs gcc and its gcov"
     exit 77
 fi
-dir=$build/coverage
-rm -rf "$dir"
-mkdir -p "$dir"
-flags="-std=gnu11 -O0 -g --coverage -fprofile-update=atomic -pthread"
-# header, group, name, source, argument, flags; programs of a group are compiled alike
-while read -r header group name source argument defines; do
-    here=$dir/$header/$group/$name
-    mkdir -p "$here"
-    $cc $flags $defines -c "tests/$source.c" -o "$here/$source.o"
-    $cc $flags "$here/$source.o" -o "$here/$source"
-    "$here/$source" $(test "$argument" = - || echo "$argument") >"$here/log" 2>&1 || {
-        tail -n 20 "$here/log"
-        exit 1
-    }
-    (gcov -b -c -o "$here" "$here/$source.o" >/dev/null && mv ./*.gcov "$here") || exit 1
-done <tests/coverage.builds
 passed=0 failed=0
-for header in $(awk '{ print $1 }' tests/coverage.builds | sort -u); do
+for header in ${*:-semaphore weighted_sem bulkhead loop_scheduler metrics}; do
+    dir=$build/coverage/$header n=0
+    rm -rf "$dir"
+    mkdir -p "$dir"
+    awk -v h="$header" '$1 == h' tests/coverage.list | sort -s -k 2,2 >"$dir/list"
     set --
-    for group in $(awk -v h="$header" '$1 == h { print $2 }' tests/coverage.builds | sort -u); do
-        set -- "$@" "GROUP=$group" "$dir/$header/$group"/*/"$header.h.gcov"
-    done
+    while read -r _ group program argument; do
+        n=$((n + 1))
+        made=$dir/tests/$program.coverage # of this header only: some programs count for two
+        BUILD=$dir ${MAKE:-make} -s "$made"
+        "$made" $argument >"$dir/$n.log" 2>&1 || {
+            tail -n 20 "$dir/$n.log"
+            exit 1
+        }
+        gcov -t -b -c "$made"-*.gcda >"$dir/$n.gcov" 2>/dev/null
+        set -- "$@" "GROUP=$group" "$dir/$n.gcov"
+    done <"$dir/list"
     echo "$header.h:"
     # A stamped block is covered by one of the headers that have it.
     case $header in
-    semaphore) elsewhere=none ;;
+    semaphore | metrics) elsewhere=none ;;
     weighted_sem) elsewhere='threads|core' ;;
     bulkhead) elsewhere='threads|core|gate|workers|places' ;;
     *) elsewhere='threads|core|gate|workers' ;;
     esac
-    if awk -v named=tests/coverage.txt -v elsewhere="$elsewhere" -f tests/coverage.awk "$@"; then
+    if awk -v header="$header.h" -v named=tests/coverage.txt -v elsewhere="$elsewhere" \
+        -f tests/coverage.awk "$@"; then
         passed=$((passed + 1))
     else
         failed=$((failed + 1))

@@ -31,13 +31,17 @@
  * where the genuine header prints "Total: ..." and "Pass: ...". The exit status is 1 if a test
  * failed. The runner explains its options with -h.
  *
+ * TEST_SHUFFLE=N in the environment (ours; the genuine header ignores it) runs the suites, and the
+ * tests of each suite, in an order that follows from N. To do so it calls a suite once for each of
+ * its tests and skips the others: a suite must do nothing but set callbacks and run tests.
+ *
  * NOT THREAD-SAFE, like the genuine one: an assertion writes to a global and returns from the
  * function it stands in. Assert in the thread that runs the test only; let other threads record
  * what they see, join them, then assert.
  *
- * The rest of greatest is missing: names with the GREATEST_ prefix (except those below), shuffling,
- * longjmp, ASSERT_EQUAL_T, IGNORE_TEST, -a, the functions to set options and read results, other
- * output streams, a full dump by ASSERT_MEM_EQ. A test cannot run a test, nor a suite a suite.
+ * The rest of greatest is missing: names with the GREATEST_ prefix (except those below), its
+ * macros to shuffle, longjmp, ASSERT_EQUAL_T, IGNORE_TEST, -a, the functions to set options and read
+ * results, other output streams, a full dump by ASSERT_MEM_EQ. A test cannot run a test, nor a suite a suite.
  *
  * What only 1.5.0 has is hidden unless GREATEST_1_5 is defined: ASSERT_NEQ, _GT, _GTE, _LT, _LTE,
  * their m forms and greatest_set_test_suffix. The option -e is only in 1.5.0 too, and -f as here
@@ -169,6 +173,13 @@ struct greatest_counts {
     unsigned passed, failed, skipped;
 };
 
+typedef struct greatest_suite {
+    void (*run)(void);
+    const char *name;
+} greatest_suite;
+
+enum { GREATEST_SUITES_MAX = 64, GREATEST_ALL = -1, GREATEST_NONE = -2 };
+
 struct greatest_state {
     const char *option[256]; /* By letter: the value, or "" for one without; NULL if not given. */
     greatest_setup_cb *setup;
@@ -182,6 +193,11 @@ struct greatest_state {
     clock_t start;
     const char *message, *file;
     unsigned line;
+    /* Shuffling: the last random number, 0 if tests run in order; the suites, which then wait for
+     * the end of main; the tests that this call of a suite has come to, and the one that it runs. */
+    unsigned long random;
+    greatest_suite suites[GREATEST_SUITES_MAX];
+    int suite_count, position, only;
 };
 
 extern struct greatest_state greatest_state;
@@ -299,6 +315,8 @@ static inline int greatest_test_begin(const char *name)
     if (snprintf(s->name, sizeof s->name, "%s%s%s", name, s->suffix ? "_" : "", suffix) < 0)
         return 0;
     s->suffix = NULL;
+    if (s->position++ != s->only && s->only != GREATEST_ALL)
+        return 0;
     if (!greatest_matches(s->name, 't', 1) || greatest_matches(s->name, 'x', 0) ||
         greatest_is_stopped())
         return 0;
@@ -320,8 +338,6 @@ static inline void greatest_test_end(enum greatest_test_res result)
     unsigned passed = result == GREATEST_TEST_RES_PASS;
     int verbose = greatest_has('v');
     clock_t end = clock();
-    if (s->teardown)
-        s->teardown(s->teardown_data);
 
     s->counts.failed += failed;
     s->counts.passed += passed;
@@ -342,10 +358,46 @@ static inline void greatest_test_end(enum greatest_test_res result)
             greatest_print_time(s->start, end);
         printf("\n");
     }
-    fflush(stdout); /* So that a crash in the next test leaves the output complete. */
+    fflush(stdout); /* So that a crash in the teardown or the next test leaves it complete. */
+    if (s->teardown)
+        s->teardown(s->teardown_data);
 }
 
-static inline void greatest_run_suite(void (*suite)(void), const char *name)
+/* xorshift32: the same order on every machine. */
+static inline int greatest_random_below(int limit)
+{
+    unsigned long r = greatest_state.random;
+    r ^= r << 13 & 0xffffffff;
+    r ^= r >> 17;
+    r ^= r << 5 & 0xffffffff;
+    greatest_state.random = r;
+    return (int)(r % (unsigned long)limit);
+}
+
+/* Calls a suite for one test after the other, in a random order. */
+static inline void greatest_shuffle_tests(void (*suite)(void))
+{
+    struct greatest_state *s = &greatest_state;
+    s->only = GREATEST_NONE;
+    s->position = 0;
+    suite();
+    int count = s->position;
+    int *order = (int *)calloc((size_t)count + 1, sizeof *order);
+    for (int i = 0; order && i < count; i++) {
+        int j = greatest_random_below(i + 1);
+        order[i] = order[j];
+        order[j] = i;
+    }
+    for (int i = 0; i < count; i++) {
+        s->only = order ? order[i] : i;
+        s->position = 0;
+        suite();
+    }
+    s->only = GREATEST_ALL;
+    free(order);
+}
+
+static inline void greatest_run_suite_now(void (*suite)(void), const char *name)
 {
     struct greatest_state *s = &greatest_state;
     if (!greatest_matches(name, 's', 1) || greatest_is_stopped())
@@ -357,7 +409,10 @@ static inline void greatest_run_suite(void (*suite)(void), const char *name)
 
     struct greatest_counts before = s->counts;
     clock_t start = clock();
-    suite();
+    if (s->random != 0)
+        greatest_shuffle_tests(suite);
+    else
+        suite();
     unsigned passed = s->counts.passed - before.passed;
     unsigned failed = s->counts.failed - before.failed;
     unsigned skipped = s->counts.skipped - before.skipped;
@@ -368,6 +423,19 @@ static inline void greatest_run_suite(void (*suite)(void), const char *name)
         greatest_print_time(start, clock());
         printf("\n");
     }
+}
+
+static inline void greatest_run_suite(void (*suite)(void), const char *name)
+{
+    struct greatest_state *s = &greatest_state;
+    if (s->random == 0 || s->suite_count == GREATEST_SUITES_MAX) {
+        greatest_run_suite_now(suite, name);
+        return;
+    }
+    int j = greatest_random_below(s->suite_count + 1);
+    s->suites[s->suite_count++] = s->suites[j];
+    s->suites[j].run = suite;
+    s->suites[j].name = name;
 }
 
 static inline void greatest_usage(const char *program, int status)
@@ -381,7 +449,8 @@ static inline void greatest_usage(const char *program, int status)
            "  -t TEST     run only tests whose name contains TEST\n"
            "  -x TEST     leave out tests whose name contains TEST\n"
            "  -e          for -s, -t and -x: whose name is exactly that\n"
-           "Each letter needs its own dash; tests outside suites do not heed -s.\n",
+           "Each letter needs its own dash; tests outside suites do not heed -s.\n"
+           "TEST_SHUFFLE=N in the environment: in an order that follows from the number N.\n",
            program);
     exit(status);
 }
@@ -390,6 +459,13 @@ static inline void greatest_usage(const char *program, int status)
 static inline void greatest_main_begin(int argc, char **argv)
 {
     memset(&greatest_state, 0, sizeof greatest_state);
+    greatest_state.only = GREATEST_ALL;
+    const char *shuffle = getenv("TEST_SHUFFLE");
+    if (shuffle && *shuffle) {
+        printf("Shuffled: TEST_SHUFFLE=%s repeats this order\n", shuffle);
+        /* 0 would stay 0, and neighbours would begin alike. */
+        greatest_state.random = (strtoul(shuffle, NULL, 10) * 2654435761u & 0xffffffff) | 1;
+    }
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (argv[i][0] != '-')
             continue;
@@ -411,6 +487,9 @@ static inline void greatest_main_begin(int argc, char **argv)
 static inline int greatest_main_end(void)
 {
     const struct greatest_counts *c = &greatest_state.counts;
+    for (int i = 0; i < greatest_state.suite_count; i++) {
+        greatest_run_suite_now(greatest_state.suites[i].run, greatest_state.suites[i].name);
+    }
     if (!greatest_has('l')) {
         printf("\n%u passed, %u failed", c->passed, c->failed);
         if (c->skipped > 0)

@@ -1,10 +1,11 @@
-# Prints a header with one seeded fault, taken from a list of them (tests/explore/mutants_*.txt).
+# Prints a header with one seeded fault, taken from a list of them (tests/*/mutants.txt).
 #
 #   awk -v list=LIST -v number=N -f tools/mutate.awk HEADER
 #
 # The list holds, for each fault, its description after "# ", perhaps "@ TEXT" (search only below a
 # line of the header that contains TEXT), "< LINE" (a line of the header, without its indentation)
-# and "> LINE" (what stands there instead). Fails unless the line is found exactly once.
+# and "> LINE" (what stands there instead). Fails unless the line is found exactly once. What follows
+# "? " is for tests/explorer/run.sh: where the fault shows.
 
 function fail(message) {
     print "mutate: fault " number " (" name "): " message > "/dev/stderr"

@@ -25,7 +25,7 @@ CXX=${CXX:-c++}
 JOBS=${JOBS:-2}
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
 root=$(cd "$here/../.." && pwd) || exit 1
-quick=
+quick= all=
 passed=0 failed=0 skipped=0
 
 # The warnings that every header must survive. -pedantic-errors is not the same as -Wpedantic
@@ -33,9 +33,21 @@ passed=0 failed=0 skipped=0
 # shellcheck disable=SC2034 # used by the scripts
 strict='-Wall -Wextra -Wpedantic -pedantic-errors -Wconversion -Wshadow -Werror'
 
-# Compiled for real, not with -fsyntax-only: gcc finds unused and uninitialised things only then.
+# Compiled for real: gcc finds unused and uninitialised things only then.
 # shellcheck disable=SC2034
 compile='-S -o /dev/null'
+
+# how COMPILER [STANDARD [KIND]]: the flags to compile with. clang finds everything without writing
+# code, and musl-gcc writes that of gcc; and what gcc finds only then, it finds in the first standard
+# of its language, in the file that has the header alone.
+how()
+{
+    case $1,${2-c11},${3-alone} in
+    *clang* | musl-gcc*) echo -fsyntax-only ;;
+    *,c11,alone | *,c++11,alone) echo "$compile" ;;
+    *) echo -fsyntax-only ;;
+    esac
+}
 
 setup()
 {
@@ -151,6 +163,7 @@ prefix()
 {
     case $1 in
     semaphore) echo csem ;; # sem_ is POSIX's, semaphore_ is Mach's
+    metrics) echo plim_metrics ;;
     *) echo "$1" ;;
     esac
 }
@@ -160,6 +173,7 @@ begin()
     title=$1
     queued=0
     : >queue
+    began=$(date +%s)
 }
 
 job()
@@ -203,7 +217,7 @@ finish()
     passed=$((passed + good))
     failed=$((failed + bad))
     if [ $bad -eq 0 ]; then
-        printf '%-72s %4d\n' "$title" $good
+        printf '%-72s %4d, %d s\n' "$title" $good $(($(date +%s) - began))
     else
         printf '%-72s %4d, %d failed; in %s:\n' "$title" $good $bad "$work"
         # Three of them say enough: one broken line fails in every language and compiler.

@@ -2,17 +2,20 @@
 # tests/compile/matrix.sh - compiles the headers in every language, compiler and combination
 # SPDX-License-Identifier: MIT
 #
-#   sh tests/compile/matrix.sh [--quick] [HEADER...]      default: every header in the root
+#   sh tests/compile/matrix.sh [--quick | --all] [HEADER...]      default: every header in the root
 #
-# --quick takes cc and c++ only, and the combinations that break first. Environment: CC, CXX, BUILD
-# (build), JOBS (2). Every header NAME.h needs a use_NAME.c here, which uses all that it declares.
+# --all adds what differs from the rest in nothing that has ever mattered: more standards, and code
+# from every compiler. It is for `make nightly`. --quick takes cc and c++ only, and the combinations
+# that break first, and compiles most of them no further than errors of language and names show.
+# Environment: CC, CXX, BUILD (build), JOBS (2). Every header NAME.h needs a use_NAME.c here, which
+# uses all that it declares.
 # shellcheck disable=SC2086 # lists of names, compilers and flags are meant to be split
 
 . "$(dirname "$0")/lib.sh"
-if [ "${1-}" = --quick ]; then
-    quick=yes
-    shift
-fi
+case ${1-} in
+--quick) quick=yes && shift ;;
+--all) all=yes && shift ;;
+esac
 headers_from "$@"
 setup matrix
 choose_compilers
@@ -21,7 +24,11 @@ choose_compilers
 # weighted_sem: stores errors, and has a worker for each of any number of background jobs.
 # bulkhead: histograms, a worker for each permit, and the executor's jobs.
 # loop_scheduler: for whoever uses it as an executor.
-allocating=' weighted_sem bulkhead loop_scheduler '
+# metrics: does not; but use_metrics.c includes those three.
+allocating=' weighted_sem bulkhead loop_scheduler metrics '
+
+# Headers without the core: its switches mean nothing to them.
+coreless=' metrics '
 
 # ---- The files to compile ------------------------------------------------------------------------
 
@@ -67,6 +74,7 @@ for header; do
         fi
     done
 done
+include "$@" >every.h
 {
     include "$@"
     use "$@"
@@ -83,11 +91,15 @@ done
 # ---- Which compiler knows what -------------------------------------------------------------------
 
 if [ -n "$quick" ]; then
+    compile=-fsyntax-only
     c_standards='c11 gnu17'
     cxx_standards='c++11 c++20'
-else
+elif [ -n "$all" ]; then
     c_standards='c11 c17 c2x gnu11 gnu17'
     cxx_standards='c++11 c++14 c++17 c++20 c++2b gnu++17'
+else # the oldest, the newest, and what most projects use
+    c_standards='c11 c2x gnu17'
+    cxx_standards='c++11 c++20'
 fi
 c_modes='' cxx_modes='' # COMPILER/STANDARD
 for cc in $c_compilers; do
@@ -126,7 +138,7 @@ with_c()
             list=$names
             [ $kind != pair ] || list=$pairs
             for name in $list; do
-                job "${mode%/*} -std=${mode##*/} $strict $more $compile ${kind}_$name.c"
+                job "${mode%/*} -std=${mode##*/} $strict $more $(how ${mode%/*} ${mode##*/} $kind) ${kind}_$name.c"
             done
         done
     done
@@ -147,7 +159,7 @@ with_cxx()
             list=$names
             [ $kind != pair ] || list=$pairs
             for name in $list; do
-                job "${mode%/*} -x c++ -std=${mode##*/} $strict $more $compile ${kind}_$name.c"
+                job "${mode%/*} -x c++ -std=${mode##*/} $strict $more $(how ${mode%/*} ${mode##*/} $kind) ${kind}_$name.c"
             done
         done
     done
@@ -244,12 +256,12 @@ expands()
 }
 
 # complete NAME HEADER: use_NAME.c mentions every public function and macro that has the header's
-# own prefix; what ends in _ is private
+# own prefix; what ends in _ is private. metrics.h has more of them after the others.
 complete()
 {
-    include "$2" | $first_c -E -dD - | awk -v header="$2" -f "$here/scan.awk" |
+    include every.h "$2" | $first_c -I. -E -dD - | awk -v header="$2" -f "$here/scan.awk" |
         awk -v own="$(prefix "$1")_" '($1 == "function" || $1 == "macro") &&
-            tolower(substr($2, 1, length(own))) == own && $2 !~ /_$/ { print $2 }' |
+            tolower(substr($2, 1, length(own))) == own && $2 !~ /_(H)?$/ { print $2 }' |
         sort -u >"public_$1"
     [ -s "public_$1" ] || {
         echo "error: found no public names in $2"
@@ -276,15 +288,19 @@ mixed()
         ./$part
 }
 
-# another_release HEADER: the same header with another version of the core, and another guard of
-# its own, or the second inclusion would be empty
+# another_release HEADER: the same header with another version, and another guard of its own, or
+# the second inclusion would be empty
 another_release()
 {
-    awk '/^#(define PLIM_CORE_VERSION|if PLIM_CORE_VERSION !=) / { sub(/[0-9]+/, "9999"); changed++ }
+    awk '/^#define PLIM_(CORE|METRICS)_VERSION / { defined_as += sub(/[0-9]+/, "9999") }
+        /PLIM_(CORE|METRICS)_VERSION != / { compared += gsub(/!= [0-9]+/, "!= 9999") }
         { gsub(/PLIM_[A-Z_]*_H/, "OTHER_&"); print }
-        END { exit changed != 2 }' "$1"
+        END { exit defined_as != 1 || compared == 0 }' "$1"
 }
 
+# musl-gcc is gcc with another C library: it writes the same code.
+coders=$c_compilers
+[ -n "$all" ] || coders=$(echo "$c_compilers " | sed 's/ musl-gcc / /')
 first_c=$(set -- $c_compilers && echo "${1-}")
 first_cxx=$(set -- $cxx_compilers && echo "${1-}")
 cnd='-DPLIM_PARK_CND'
@@ -310,9 +326,10 @@ finish
 
 if [ -n "$pairs" ]; then
     begin 'every ordered pair'
-    with_c -s 'c11 c2x' '' pair
-    with_cxx -s c++11 '' pair
-    if [ -z "$quick" ]; then
+    with_c -s c11 '' pair
+    [ -n "$quick" ] || with_cxx -s c++11 '' pair
+    if [ -n "$all" ]; then
+        with_c -s c2x '' pair
         with_cxx -s c++20 '' pair
         with_c -s c11 "$cnd" pair
         with_cxx -s c++11 "$cnd" pair
@@ -321,6 +338,8 @@ if [ -n "$pairs" ]; then
 fi
 
 begin 'waiting on C11 conditions (PLIM_PARK_CND), on POSIX conditions'
+real=$compile
+[ -n "$all" ] || compile=-fsyntax-only # the next group writes their code
 with_c -s c11 "$cnd" alone
 with_c -s c11 "$posix" alone
 with_cxx -s c++11 "$cnd" alone
@@ -332,6 +351,7 @@ if [ -z "$quick" ]; then
     with_cxx -s 'c++11 c++20' "$posix" alone
 fi
 finish
+compile=$real
 
 # ---- What ends up in the object file -------------------------------------------------------------
 
@@ -339,13 +359,15 @@ begin 'no global symbol, no static data, no libatomic, no malloc'
 for name in $names; do
     allocates=0
     case $allocating in *" $name "*) allocates=1 ;; esac
-    for flags in -O0 -O2 "$cnd" "$posix"; do
-        [ -z "$quick" ] || [ "$flags" = -O0 ] || [ "$flags" = "$cnd" ] || continue
-        for cc in $c_compilers; do
+    for flags in "-O0 $strict" -O2 "$cnd" "$posix"; do
+        [ -z "$quick" ] || [ "$flags" = "-O0 $strict" ] || continue
+        for cc in $coders; do
+            [ -n "$all" ] || [ $cc = $first_c ] || [ "$flags" = "-O0 $strict" ] || continue
             object
             job "built nm $allocates $object $cc -std=c11 -fno-pic $flags alone_$name.c"
         done
         for cxx in $cxx_compilers; do
+            [ -n "$all" ] || [ "$flags" = "-O0 $strict" ] || continue
             object
             job "built nm $allocates $object $cxx -x c++ -std=c++11 -fno-pic $flags alone_$name.c"
         done
@@ -364,6 +386,8 @@ for cc in $c_compilers; do
     [ $cc != musl-gcc ] || continue # it has no C++ library
     for cxx in $cxx_compilers; do
         for flags in '' "$cnd" "$posix"; do
+            [ -z "$quick" ] || [ -z "$flags" ] || continue
+            [ -n "$all" ] || [ -z "$flags" ] || [ "$cc $cxx" = "$first_c $first_cxx" ] || continue
             object
             job "mixed $cc $cxx '$flags' ${object%.o}"
         done
@@ -379,23 +403,32 @@ fi
 # ---- Switches ------------------------------------------------------------------------------------
 
 begin 'switches compile: NDEBUG, unsigned char, PLIM_*, sanitizers ...'
+real=$compile
 for flags in -DNDEBUG -funsigned-char -fshort-enums -DPLIM_PROCESS_SHARED -DPLIM_SPIN=0 \
-    -DPLIM_SPIN=1000000 "'-DPLIM_ASSERT(c,t)=((void)0)'" -DPLIM_USE_PTHREADS -fsanitize=thread \
-    "$cnd -fsanitize=thread" "$posix -fsanitize=thread" -fsanitize=address,undefined \
+    -DPLIM_SPIN=1000000 "'-DPLIM_ASSERT(c,t)=((void)0)'" -DPLIM_USE_PTHREADS \
+    -DPLIM_WORKER_SIGNALS -fsanitize=thread \
+    "$cnd -fsanitize=thread" ${all:+"$posix -fsanitize=thread"} -fsanitize=address,undefined \
     "$cnd -O2 -D_FORTIFY_SOURCE=2"; do
+    compile=$real
+    case $flags in *sanitize* | *-O2*) ;; *) compile=-fsyntax-only ;; esac
     with_c -s c11 "$flags" alone
 done
+[ -z "$all" ] || compile=$real
 for flags in -DNDEBUG -funsigned-char "'-DPLIM_ASSERT(c,t)=((void)0)'" \
     "$cnd -fsanitize=thread -fno-exceptions -fno-rtti"; do
     with_cxx -s c++11 "$flags" alone
 done
+compile=$real
 finish
 
 begin 'switches have their effect'
+effects=$first_c
+[ -z "$all" ] || effects=$coders
 for header; do
     name=$(name "$header")
-    for cc in $c_compilers; do
-        run="$cc -std=c11 -O2 alone_$name.c"
+    case $coreless in *" $name "*) continue ;; esac
+    for cc in $effects; do
+        run="$cc -std=c11 -O1 alone_$name.c"
         if [ $name = semaphore ]; then # the others may have threads to look after
             object
             job "refers '' 'cnd_timedwait mtx_lock pthread_mutex_lock' $object $run"
@@ -425,6 +458,8 @@ done
 finish
 
 begin 'any feature macro, strict, and nothing declared twice'
+real=$compile
+compile=-fsyntax-only # it is about declarations
 for macro in -D_GNU_SOURCE -D_DEFAULT_SOURCE -D_BSD_SOURCE -D_POSIX_C_SOURCE=1 \
     -D_POSIX_C_SOURCE=199309L -D_POSIX_C_SOURCE=200112L -D_POSIX_C_SOURCE=200809L \
     -D_XOPEN_SOURCE=500 -D_XOPEN_SOURCE=600 -D_XOPEN_SOURCE=700; do
@@ -433,16 +468,20 @@ for macro in -D_GNU_SOURCE -D_DEFAULT_SOURCE -D_BSD_SOURCE -D_POSIX_C_SOURCE=1 \
     with_c -s c11 "$posix $macro -Wredundant-decls -Wno-cpp" last
 done
 finish
+compile=$real
 
 # ---- More warnings -------------------------------------------------------------------------------
 
 begin 'optimised, and with the warnings that projects like to add'
 extra="-Wundef -Wcast-align -Wcast-qual -Wwrite-strings -Wredundant-decls -Wnull-dereference \
     -Wdouble-promotion -Wformat=2 -Wswitch-enum -Wvla -Wmissing-declarations"
-for flags in -O2 -O3 -Os "-O2 $cnd"; do
+everybody=$c_modes
+c_modes=$(echo "$c_modes " | tr ' ' '\n' | grep -v "^musl-gcc/" | tr '\n' ' ')
+for flags in -O2 ${all:+-O3 -Os} "-O2 $cnd"; do
     with_c -s c11 "$flags $extra -Wstrict-prototypes -Wmissing-prototypes" alone
-    with_cxx -s c++17 "$flags $extra -Wextra-semi" alone
+    with_cxx -s c++20 "$flags $extra -Wextra-semi" alone
 done
+c_modes=$everybody
 finish
 
 begin 'clang -Weverything'
@@ -464,14 +503,14 @@ for name in $names; do
     for flags in '' "$cnd" "$posix"; do
         case $c_compilers in
         *clang*)
-            job "clang -std=c11 -Weverything -Werror $except $flags $compile alone_$name.c"
-            job "clang -std=c2x -Weverything -Werror $except -Wno-pre-c2x-compat $flags $compile alone_$name.c"
+            job "clang -std=c11 -Weverything -Werror $except $flags -fsyntax-only alone_$name.c"
+            job "clang -std=c2x -Weverything -Werror $except -Wno-pre-c2x-compat $flags -fsyntax-only alone_$name.c"
             ;;
         esac
         case $cxx_compilers in
         *clang*)
-            job "clang++ -x c++ -std=c++11 -Weverything -Werror $except $flags $compile alone_$name.c"
-            job "clang++ -x c++ -std=c++20 -Weverything -Werror $except $flags $compile alone_$name.c"
+            job "clang++ -x c++ -std=c++11 -Weverything -Werror $except $flags -fsyntax-only alone_$name.c"
+            job "clang++ -x c++ -std=c++20 -Weverything -Werror $except $flags -fsyntax-only alone_$name.c"
             ;;
         esac
     done
@@ -526,13 +565,11 @@ target()
         allocates=0
         case $allocating in *" $name "*) allocates=1 ;; esac
         for flags in '' "$cnd" "$posix"; do
-            job "$1 $2 -std=c11 $strict $flags $compile last_$name.c"
-            job "$1 $2 -std=gnu17 $strict $flags $compile alone_$name.c"
+            job "$1 $2 -std=c11 $strict $flags -fsyntax-only last_$name.c"
+            job "$1 $2 -std=gnu17 $strict $flags -fsyntax-only alone_$name.c"
         done
-        for optimisation in -O0 -O2; do
-            object
-            job "built $3 $allocates $object $1 $2 -std=c11 $optimisation -fno-pic alone_$name.c"
-        done
+        object
+        job "built $3 $allocates $object $1 $2 -std=c11 -O1 $strict -fno-pic alone_$name.c"
     done
 }
 
@@ -540,6 +577,7 @@ begin '32 bits: -m32, -mx32, with 32 and 64 bits of time_t'
 for cc in gcc clang; do
     case " $c_compilers " in *" $cc "*) ;; *) continue ;; esac
     for bits in -m32 -mx32; do
+        [ $bits = -m32 ] || [ $cc = gcc ] || [ -n "$all" ] || continue
         # Debian's gcc-12-multilib has no link to the kernel's headers, gcc-multilib has.
         found=
         for flags in "$bits" "$bits -idirafter /usr/include/$(uname -m)-linux-gnu"; do
@@ -556,8 +594,8 @@ for cc in gcc clang; do
         [ $cc != gcc ] || found="$found -Wno-psabi"
         target $cc "$found" nm
         for name in $names; do
-            job "$cc $found -std=gnu11 -D_FILE_OFFSET_BITS=64 -D_TIME_BITS=64 $strict $compile alone_$name.c"
-            job "$cc $found -std=c11 -D_FILE_OFFSET_BITS=64 -D_TIME_BITS=64 $strict $compile last_$name.c"
+            job "$cc $found -std=gnu11 -D_FILE_OFFSET_BITS=64 -D_TIME_BITS=64 $strict -fsyntax-only alone_$name.c"
+            job "$cc $found -std=c11 -D_FILE_OFFSET_BITS=64 -D_TIME_BITS=64 $strict -fsyntax-only last_$name.c"
         done
     done
 done
@@ -581,6 +619,8 @@ done
 finish
 
 begin 'cross compilers'
+foreign=-fsyntax-only
+[ -z "$all" ] || foreign=$compile
 for triple in aarch64-linux-gnu arm-linux-gnueabihf riscv64-linux-gnu s390x-linux-gnu \
     x86_64-w64-mingw32; do
     if installed $triple-gcc && installed $triple-nm; then
@@ -590,8 +630,8 @@ for triple in aarch64-linux-gnu arm-linux-gnueabihf riscv64-linux-gnu s390x-linu
     fi
     installed $triple-g++ || continue
     for name in $names; do
-        job "$triple-g++ -x c++ -std=c++11 $strict $compile alone_$name.c"
-        job "$triple-g++ -x c++ -std=c++20 $strict $cnd $compile alone_$name.c"
+        job "$triple-g++ -x c++ -std=c++11 $strict $foreign alone_$name.c"
+        job "$triple-g++ -x c++ -std=c++20 $strict $cnd -fsyntax-only alone_$name.c"
     done
 done
 finish
@@ -603,7 +643,7 @@ if [ "$(uname)" = Linux ]; then
     for cc in $c_compilers; do
         for name in $names; do
             for flags in '-D__APPLE__' "-D__APPLE__ $cnd" "-D__APPLE__ $posix" '' "$posix"; do
-                job "$cc -std=gnu11 -U__linux__ -U__linux -Ulinux $strict $flags $compile alone_$name.c"
+                job "$cc -std=gnu11 -U__linux__ -U__linux -Ulinux $strict $flags -fsyntax-only alone_$name.c"
             done
         done
     done
@@ -618,19 +658,20 @@ begin 'two releases in one file: a readable error'
 for second; do
     name=$(name "$second")
     if ! another_release "$second" >"other_$name.h"; then
-        job "echo 'error: no core version to change in $second'; false"
+        job "echo 'error: no version to change in $second'; false"
         continue
     fi
     for first; do
         file=release_$(name "$first")_$name
-        include "$first" "other_$name.h" >"$file.c"
-        include "other_$name.h" "$first" >"$file.r.c"
+        # The first once more: what has no core compares when it is included after one.
+        include "$first" "other_$name.h" "$first" >"$file.c"
+        include "other_$name.h" "$first" "other_$name.h" >"$file.r.c"
         for file in $file.c $file.r.c; do
             for cc in $first_c; do
-                job "expect_error 'headers of different releases' $cc -std=c11 $compile $file"
+                job "expect_error 'headers of different releases' $cc -std=c11 -fsyntax-only $file"
             done
             for cxx in $first_cxx; do
-                job "expect_error 'headers of different releases' $cxx -x c++ -std=c++11 $compile $file"
+                job "expect_error 'headers of different releases' $cxx -x c++ -std=c++11 -fsyntax-only $file"
             done
         done
     done
@@ -643,17 +684,17 @@ none="-U__GCC_HAVE_SYNC_COMPARE_AND_SWAP_8 -U__GCC_ATOMIC_LLONG_LOCK_FREE \
     -D__CLANG_ATOMIC_LLONG_LOCK_FREE=1"
 for name in $names; do
     for cc in $c_compilers; do
-        job "expect_error 'needs lock-free 8-byte atomics' $cc -std=c11 $none $compile alone_$name.c"
+        job "expect_error 'needs lock-free 8-byte atomics' $cc -std=c11 $none -fsyntax-only alone_$name.c"
     done
     for cxx in $cxx_compilers; do
-        job "expect_error 'needs lock-free 8-byte atomics' $cxx -x c++ -std=c++11 $none $compile alone_$name.c"
+        job "expect_error 'needs lock-free 8-byte atomics' $cxx -x c++ -std=c++11 $none -fsyntax-only alone_$name.c"
     done
 done
 # Pretended above; and a processor that really has none.
 i386="-m32 -march=i386 -Wno-psabi -idirafter /usr/include/$(uname -m)-linux-gnu"
 if case " $c_compilers " in *' gcc '*) include "$here/last.h" | accepts gcc $i386 -x c ;; *) false ;; esac; then
     for name in $names; do
-        job "expect_error 'needs lock-free 8-byte atomics' gcc -std=c11 $i386 $compile alone_$name.c"
+        job "expect_error 'needs lock-free 8-byte atomics' gcc -std=c11 $i386 -fsyntax-only alone_$name.c"
     done
 else
     skip 'gcc -m32 -march=i386 does not work: no target without 8-byte atomics'
@@ -665,7 +706,31 @@ for name in $names; do
     [ "$name" != semaphore ] || continue # it allocates nothing
     for half in '-DPLIM_MALLOC=malloc' '-DPLIM_FREE=free'; do
         for cc in $c_compilers; do
-            job "expect_error 'both PLIM_MALLOC and PLIM_FREE' $cc -std=c11 $half $compile alone_$name.c"
+            job "expect_error 'both PLIM_MALLOC and PLIM_FREE' $cc -std=c11 $half -fsyntax-only alone_$name.c"
+        done
+    done
+done
+finish
+
+begin 'a LOOP_ macro inside a switch does not compile'
+for header; do
+    [ "$(name "$header")" = loop_scheduler ] || continue
+    for type in int char unsigned bool; do
+        file=switch_$type.c
+        {
+            include "$header"
+            echo 'void run(loop_scheduler_coroutine *co);'
+            echo 'void run(loop_scheduler_coroutine *co) { LOOP_BEGIN(co);'
+            echo "switch (*($type *)co->arg) { case 0:"
+            echo 'LOOP_YIELD(co);'
+            echo 'break; default: break; }'
+            echo 'LOOP_END(co); }'
+        } >$file
+        for cc in $c_compilers; do
+            job "expect_error LOOP_NOT_INSIDE_OF_YOUR_SWITCH_ $cc -std=c11 -w -fsyntax-only $file"
+        done
+        for cxx in $cxx_compilers; do
+            job "expect_error LOOP_NOT_INSIDE_OF_YOUR_SWITCH_ $cxx -x c++ -std=c++11 -w -fsyntax-only $file"
         done
     done
 done

@@ -34,6 +34,7 @@ static int use_bulkhead_fn(void *arg)
 
 static int use_bulkhead_run(bulkhead_job *job)
 {
+    bulkhead_job_renew(job);
     return bulkhead_job_cancelled(job) ? -1 : *(int *)job->arg;
 }
 
@@ -55,7 +56,12 @@ static int use_bulkhead_sync(bulkhead *b, int *code)
     options.type = BULKHEAD_SYNC;
     options.flags = BULKHEAD_UNFAIR | BULKHEAD_STATS | BULKHEAD_TIMINGS;
     *code = 5;
+    bulkhead_names names = {"USE_BULKHEAD_NOT_SET", NULL, NULL};
+    const char *offender = NULL;
+    int32_t limit = 0;
     wrong += bulkhead_options_from_env(&options, "USE_BULKHEAD_NOT_SET_") != 0;
+    wrong += bulkhead_options_from_names(&options, &names, &offender) != 0 || offender != NULL;
+    wrong += bulkhead_parse_limit("12", &limit) != 0 || limit != 12;
     wrong += bulkhead_init(b, &options) != 0;
     wrong += bulkhead_enter(b) != 0;
     wrong += bulkhead_enter_for(b, 0) != ETIMEDOUT;
@@ -70,7 +76,8 @@ static int use_bulkhead_sync(bulkhead *b, int *code)
     wrong += bulkhead_invoke(b, use_bulkhead_fn, code, &result) != 0 || result != 5;
     bulkhead_stats stats = bulkhead_snapshot(b);
     wrong += stats.accepted != 3 || stats.succeeded != 2 || stats.failed != 1;
-    wrong += bulkhead_histogram_quantile(&stats.run, 0.5) < 0;
+    bulkhead_histogram_add(&stats.run, PLIM_S(100));
+    wrong += bulkhead_histogram_quantile(&stats.run, 1) != PLIM_S(100);
     wrong += bulkhead_close(b, BULKHEAD_ABORT, PLIM_FOREVER) != 0;
     wrong += bulkhead_destroy(b) != 0;
     return wrong;
@@ -79,7 +86,6 @@ static int use_bulkhead_sync(bulkhead *b, int *code)
 static int use_bulkhead_async(bulkhead *b, int *code)
 {
     int wrong = 0, result = 0;
-    char text[64];
     bulkhead_event_type last = BULKHEAD_EVENT_RESIZED;
     bulkhead_job job;
     bulkhead_options options;
@@ -103,11 +109,10 @@ static int use_bulkhead_async(bulkhead *b, int *code)
     wrong += bulkhead_reclaim(&job, 0) != 0;
     wrong += bulkhead_cancel(b, &job) != EALREADY;
     wrong += bulkhead_invoke(b, use_bulkhead_fn, code, &result) != 0 || result != 6;
-    wrong += bulkhead_resize(b, 2, PLIM_NONE) != 0;
+    wrong += bulkhead_resize(b, 2, PLIM_NONE) != 0 || BULKHEAD_IDLE_NS <= 0;
     wrong += bulkhead_wait_idle(b, PLIM_FOREVER) != 0;
     bulkhead_stats stats = bulkhead_snapshot(b);
     wrong += stats.accepted != 1 || stats.permits != 2 || stats.queue != 0;
-    wrong += bulkhead_prometheus(&stats, "use", text, sizeof text) < sizeof text;
     wrong += strcmp(bulkhead_outcome_name(BULKHEAD_ABORTED), "aborted") != 0;
     wrong += bulkhead_close(b, BULKHEAD_DRAIN, PLIM_FOREVER) != 0;
     wrong += bulkhead_executor(b).ctx != b;

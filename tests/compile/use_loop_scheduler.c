@@ -125,6 +125,7 @@ int USE_LOOP_SCHEDULER(void)
     options.on_slow = use_loop_scheduler_slow;
     options.user = &slow;
     options.name = "use";
+    options.stack_size = (size_t)1 << 20;
     task.run = use_loop_scheduler_run;
     timer.run = use_loop_scheduler_fire;
     timer.policy = LOOP_SCHEDULER_SKIP;

@@ -2,17 +2,19 @@
 # tests/consumers/run.sh - a little project uses Plimsoll in each of the ways that projects do
 # SPDX-License-Identifier: MIT
 #
-#   sh tests/consumers/run.sh [--quick]
+#   sh tests/consumers/run.sh [--quick | --all]
 #
 # Builds and runs the project in this directory: C and C++, two source files that share their
 # objects, a shared library and a program that do. --quick needs a compiler only; the rest uses
-# pkg-config, CMake and Meson, if they are there. No network. Environment: CC, CXX, BUILD, ONLY as
+# pkg-config, CMake and Meson, if they are there. Without --all some ways of CMake are configured
+# and not built: what they find is seen then. No network. Environment: CC, CXX, BUILD, ONLY as
 # in tests/compile/lib.sh.
 # shellcheck disable=SC2086,SC2154 # lists of flags are meant to be split; lib.sh sets the rest
 
 # shellcheck source=tests/compile/lib.sh
 . "$(dirname "$0")/../compile/lib.sh"
 [ "${1-}" != --quick ] || quick=yes
+[ "${1-}" != --all ] || all=yes
 BUILD=${BUILD:-$root/build}
 rm -rf "$BUILD/consumers"
 mkdir -p "$BUILD/consumers" && cd "$BUILD/consumers" || exit 1
@@ -174,7 +176,13 @@ by_pkg_config()
     export PKG_CONFIG_PATH
     shift 2
     flags=$(pkg-config "$@" --cflags plimsoll) && libraries=$(pkg-config "$@" --libs plimsoll) &&
-        echo "$flags: $libraries" && by_hand "$directory" "$flags" "$libraries"
+        echo "$flags: $libraries" && {
+        if [ -n "$all" ] || [ "$directory" = pkg_config ]; then
+            by_hand "$directory" "$flags" "$libraries"
+        else # the headers are found
+            $CC -std=c11 $flags -fsyntax-only "$here/main.c"
+        fi
+    }
 }
 
 pkg_config_versions()
@@ -213,11 +221,11 @@ fi
 
 # ---- CMake ---------------------------------------------------------------------------------------
 
-configure() # DIRECTORY OPTION...
+configure() # DIRECTORY OPTION...; a later build type counts
 {
     to=$1
     shift
-    cmake -S "$here" -B "$to" -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS="$strict" \
+    cmake -S "$here" -B "$to" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS="$strict" \
         -DCMAKE_CXX_FLAGS="$strict" --warn-uninitialized -Werror=dev "$@"
 }
 
@@ -227,10 +235,16 @@ by_cmake()
     configure "$@" && cmake --build "$1" && run "$1" $programs
 }
 
+# found_by_cmake DIRECTORY OPTION...: the same, but built only with --all
+found_by_cmake()
+{
+    if [ -n "$all" ]; then by_cmake "$@"; else configure "$@"; fi
+}
+
 # in_cxx_alone DIRECTORY OPTION...
 in_cxx_alone()
 {
-    configure "$@" -DLANGUAGES=CXX && cmake --build "$1" && run "$1" cxx
+    configure "$@" -DLANGUAGES=CXX && { [ -z "$all" ] || { cmake --build "$1" && run "$1" cxx; }; }
 }
 
 cmake_installs()
@@ -265,14 +279,15 @@ find_package_versions()
 if installed cmake && installed "$CXX"; then
     check 'cmake --install: the same files' cmake_installs
     check 'CMake: find_package after make install' \
-        by_cmake find_make -DHOW=find_package "-DCMAKE_PREFIX_PATH=$work/prefix"
+        by_cmake find_make -DHOW=find_package "-DCMAKE_PREFIX_PATH=$work/prefix" \
+        ${all:+-DCMAKE_BUILD_TYPE=Release}
     check 'CMake: find_package with INCLUDEDIR elsewhere' \
-        by_cmake find_split -DHOW=find_package "-DCMAKE_PREFIX_PATH=$work/split"
+        found_by_cmake find_split -DHOW=find_package "-DCMAKE_PREFIX_PATH=$work/split"
     check 'CMake: find_package after cmake --install' \
-        by_cmake find_cmake -DHOW=find_package "-DCMAKE_PREFIX_PATH=$work/cmake_prefix"
+        found_by_cmake find_cmake -DHOW=find_package "-DCMAKE_PREFIX_PATH=$work/cmake_prefix"
     mv prefix hidden
     check 'CMake: find_package, moved' \
-        by_cmake find_moved -DHOW=find_package "-DCMAKE_PREFIX_PATH=$work/moved"
+        found_by_cmake find_moved -DHOW=find_package "-DCMAKE_PREFIX_PATH=$work/moved"
     mv hidden prefix
     check 'CMake: find_package, C++ alone' \
         in_cxx_alone find_cxx -DHOW=find_package "-DCMAKE_PREFIX_PATH=$work/prefix"
@@ -281,7 +296,7 @@ if installed cmake && installed "$CXX"; then
     check 'CMake: add_subdirectory, C++ alone' \
         in_cxx_alone add_cxx -DHOW=add_subdirectory "-DSOURCE=$root"
     check 'CMake: FetchContent' by_cmake fetched -DHOW=FetchContent "-DSOURCE=$root"
-    check 'CMake: FetchContent, overridden by a checkout' by_cmake overridden -DHOW=FetchContent \
+    check 'CMake: FetchContent, overridden by a checkout' found_by_cmake overridden -DHOW=FetchContent \
         -DSOURCE=/nowhere "-DFETCHCONTENT_SOURCE_DIR_PLIMSOLL=$root"
 else
     skip 'cmake is not installed, or there is no C++ compiler for it'

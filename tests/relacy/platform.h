@@ -25,6 +25,7 @@
 #define plim_now_() world::now()
 #define plim_pause_() ((void)0) /* the load that follows is a point to switch threads already */
 #define plim_many_cpus_() true
+#define PLIM_TRY_NS_ 0
 #define plim_park_(c, lane, half, deadline) world::park(&(c)->word, (lane), (half), (deadline), $)
 #define plim_unpark_(c, lane, count) world::unpark(&(c)->word, (lane), (count), $)
 #define plim_nap_(until) world::nap((until), $)

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The headers together: each as the executor of another, waits that go from one to the other and
+ * come back, three layers of limits, and the end of all that, in every order.
+ *
+ * What a test must hold open waits at a gate. Closes run on threads of their own, and the next step
+ * is taken when a close is seen to have begun: so the order is what the test says.
+ *
+ * TEST_SCALE and TEST_LONG in the environment change how long some tests run: see support.h.
+ */
+#undef NDEBUG
+#include "../../bulkhead.h"
+#include "../../loop_scheduler.h"
+#include "../../semaphore.h"
+#include "../../weighted_sem.h"
+
+#include "../greatest.h"
+#include "../support.h"
+
+#include <string.h>
+
+#include "pieces.h"
+
+#include "waits.c"
+#include "offload.c"
+#include "executors.c"
+#include "ends.c"
+#include "layers.c"
+
+GREATEST_MAIN_DEFS();
+
+int main(int argc, char **argv)
+{
+    GREATEST_MAIN_BEGIN();
+    RUN_SUITE(composition_waits);
+    RUN_SUITE(composition_offload);
+    RUN_SUITE(composition_executors);
+    RUN_SUITE(composition_ends);
+    RUN_SUITE(composition_layers);
+    GREATEST_MAIN_END();
+}

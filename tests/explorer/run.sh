@@ -1,0 +1,151 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Runs the schedule explorer over the shipped headers, then over each seeded fault of
+# tests/NAME/mutants.txt, which it must find.
+#
+#   run.sh [quick | wide | hints] [NAME...]      NAME: a module, without .h; default: all
+#
+# quick: only the shipped headers, the first states of each scenario. For each fault the list has a hint, the scenario
+# and the number of preemptions that show it: that is tried first, all scenarios only if it does not.
+# wide: all scenarios at once, as if there were no hints. hints: likewise, and writes what it found
+# into the list. Environment: CC, BUILD.
+set -u
+cc=${CC:-cc} build=${BUILD:-build} here=tests/explorer
+flags="-std=c11 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -iquote $here"
+mode=''
+case ${1-} in
+quick | wide | hints)
+    mode=$1
+    shift
+    ;;
+esac
+mkdir -p "$build/explore"
+root=$(cd "$build/explore" && pwd)
+
+if ! printf '#include <ucontext.h>\nint main(void) { getcontext(0); makecontext(0, 0, 0); }\n' |
+    $cc -w -x c - -o "$build/explore/probe.$$" 2>/dev/null; then
+    echo "skipped: the schedule explorer needs makecontext(), and this C library has none"
+    exit 77
+fi
+rm "$build/explore/probe.$$"
+
+# make_explorer NAME DIRECTORY HEADER FLAGS: one as it ships; of the counter, one with the small
+# fields of its word at 1 bit and one that processes share
+make_explorer() {
+    mkdir -p "$2"
+    $cc $flags $4 -DPLIM_HEADER="\"$3\"" "$engine" "tests/$1/explore.c" -o "$2/explore" || return 1
+    [ "$1" = semaphore ] || return 0
+    $cc $flags $4 -DPLIM_HEADER="\"$3\"" -DEXPLORE_TIGHT "$engine" "tests/$1/explore.c" \
+        -o "$2/explore_tight" || return 1
+    $cc $flags $4 -DPLIM_HEADER="\"$3\"" -DPLIM_PROCESS_SHARED "$engine" "tests/$1/explore.c" \
+        -o "$2/explore_shared"
+}
+
+check() {
+    if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+}
+
+# fails EXPLORER OPTION...: it reports a fault, not just that its time was over, or it crashes; sets
+# why
+fails() {
+    "$@" -f >"$log" 2>&1
+    status=$?
+    why=$(sed -n 's/^    FAILED: //p' "$log" | head -n 1)
+    [ $status -lt 128 ] || why="it crashes, status $status"
+    case $status,$why in
+    0,* | *, | *"did not end in its time"*) return 1 ;;
+    esac
+}
+
+# found_by_hint DIRECTORY HINT: "BOUND SCENARIO", or that after "tight" or "shared"
+found_by_hint() {
+    explorer=$1/explore hint=$2
+    [ -n "$hint" ] || return 1
+    case $hint in
+    "tight "* | "shared "*) explorer=$1/explore_${hint%% *} hint=${hint#* } ;;
+    esac
+    fails "$explorer" -s "${hint#* }" -b "${hint%% *}"
+}
+
+# found_anywhere DIRECTORY: does any explorer find the fault? A quick look first, a long one if need
+# be. Sets hint.
+found_anywhere() {
+    for bound in 1 2 0; do
+        for explorer in "$1"/explore*; do
+            if fails "$explorer" -b $bound; then
+                scenario=$(sed -n "s/^    replay: .* -s '\(.*\)' -b [0-9]* -[rR] .*/\1/p" "$log")
+                hint="$bound $scenario"
+                case $explorer in *_tight | *_shared) hint="${explorer##*_} $hint" ;; esac
+                return 0
+            fi
+        done
+    done
+    return 1
+}
+
+# try_fault NAME N: seeds one fault and looks for it. Where a hint leads, optimisation does not pay.
+try_fault() {
+    fault=$(grep '^# ' "$list" | sed -n "${2}s/^# //p")
+    hint=$(awk -v n="$2" '/^# / { at++ } at == n && sub(/^[?] /, "")' "$list")
+    mutant=$build/explore/$1/mutant$2 log=$build/explore/$1/mutant$2.log
+    if ! awk -v list="$list" -v number="$2" -f tools/mutate.awk "$1.h" >"$mutant.h"; then
+        echo "  NOT BUILT  $fault"
+        return 1
+    fi
+    if [ "$mode" = '' ] && make_explorer "$1" "$mutant" "$root/$1/mutant$2.h" "-w -O0" &&
+        found_by_hint "$mutant" "$hint"; then
+        echo "  found      $fault ($why)"
+    elif ! make_explorer "$1" "$mutant" "$root/$1/mutant$2.h" "-w -O2"; then
+        echo "  NOT BUILT  $fault"
+        return 1
+    elif found_anywhere "$mutant"; then
+        [ "$mode" != '' ] || echo "  (its hint, if it has one, leads nowhere: run.sh hints $1)"
+        echo "  found      $fault ($why)"
+        [ "$mode" != hints ] || { awk -v n="$2" -v hint="$hint" '/^# / { at++ }
+            at == n && /^[?] / { next }
+            { print }
+            at == n && /^> / { print "? " hint }' "$list" >"$mutant.list" && cp "$mutant.list" "$list"; }
+    else
+        echo "  SURVIVED   $fault"
+        return 1
+    fi
+    rm -r "$mutant" "$mutant.h"
+}
+
+# explore_module NAME: as it ships, then, unless quick, with each fault.
+explore_module() {
+    name=$1 at=$build/explore/$1 engine=$build/explore/$1/engine.o list=tests/$1/mutants.txt passed=0 failed=0
+    rm -rf "$at" # a fault that is no longer listed
+    mkdir -p "$at"
+    $cc $flags -O2 -c $here/explorer.c -o "$engine" || failed=1
+    check make_explorer "$name" "$at" "$(pwd)/$name.h" "$([ "$mode" = quick ] && echo -O1 || echo -O2)"
+    for explorer in "$at"/explore*; do
+        case $explorer in
+        *_tight) echo "$name.h with small limits, up to 3 preemptions:" && bound='-b 3' ;;
+        *_shared) echo "$name.h between processes, up to 3 preemptions:" && bound='-b 3' ;;
+        *) echo "$name.h as it ships:" && bound='' ;;
+        esac
+        case $mode in
+        quick) bound='-b 2 -n 200 -m 20000' ;;
+        wide | hints) bound="$bound -n 20000" ;;
+        *) bound="$bound -n 5000" ;;
+        esac
+        check "$explorer" $bound
+    done
+    if [ "$mode" != quick ]; then
+        echo "seeded faults of $name.h, each of which must be found:"
+        n=0 faults=$(grep -c '^# ' "$list")
+        while [ "$n" -lt "$faults" ]; do
+            n=$((n + 1))
+            check try_fault "$name" $n
+        done
+    fi
+}
+
+total=0 wrong=0
+for module in ${*:-semaphore weighted_sem bulkhead loop_scheduler}; do
+    explore_module "$module"
+    total=$((total + passed)) wrong=$((wrong + failed))
+done
+echo "$total passed, $wrong failed"
+exit $((wrong != 0))

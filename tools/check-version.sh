@@ -1,0 +1,27 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Is there one version everywhere? CHANGELOG.md has it; the headers, the core and the build files
+# must agree.
+want=$(sed -n 's/^## \([0-9][0-9.]*\).*/\1/p' CHANGELOG.md | head -n 1)
+number=$(echo "$want" | awk -F . '{ print $1 * 10000 + $2 * 100 + $3 }')
+failed=0
+
+# says FILE TEXT: the file must contain it
+says() {
+    grep -qF -e "$2" "$1" || { echo "$1 does not say: $2" && failed=1; }
+}
+
+for header in semaphore.h weighted_sem.h bulkhead.h loop_scheduler.h metrics.h; do
+    have=$(sed -n '1s/.* - v\([0-9.]*\) - .*/\1/p' $header)
+    [ "$have" = "$want" ] || { echo "$header is $have, CHANGELOG.md says $want" && failed=1; }
+done
+says core/core.h "define PLIM_CORE_VERSION $number /* $want,"
+says core/core.h "PLIM_CORE_VERSION != $number"
+says core/core.h "(core $want)"
+says metrics.h "define PLIM_METRICS_VERSION $number /* $want,"
+says metrics.h "PLIM_CORE_VERSION != $number)"
+says metrics.h "PLIM_METRICS_VERSION != $number)"
+says metrics.h "(metrics $want)"
+says CMakeLists.txt "project(plimsoll VERSION $want "
+says meson.build "project('plimsoll', version: '$want',"
+exit $failed
