@@ -33,7 +33,7 @@ enum bench_kind { BENCH_LIMIT, BENCH_OURS, BENCH_PEER };
 
 /* The scenarios that a contestant takes part in. */
 enum { BENCH_UNCONTENDED = 1, BENCH_CONTENDED = 2, BENCH_HOG = 4, BENCH_PINGPONG = 8 };
-enum { BENCH_ALL = 15, BENCH_WAITERS = 16 };
+enum { BENCH_ALL = 15, BENCH_WAITERS = 16, BENCH_THIRD = 32 };
 
 /* Threads run from the first phase on, and only the second is measured: so neither their start nor
  * their end is. Waits are kept apart by the phase in which they end, and those that end in the last
@@ -42,7 +42,8 @@ enum { BENCH_WARM = 0, BENCH_MEASURE = 1, BENCH_STOP = 2 };
 
 typedef struct bench_run {
     BENCH_ALIGNED int phase; /* written twice in a run; else every thread has it in its cache */
-    void *first, *second;    /* the objects; the second is for the ping-pong only */
+    void *first, *second;    /* the objects; the second is for the ping-pongs only, */
+    void *third;             /* and the third for those that hold it while they do anything */
     uint64_t work;           /* rounds of bench_work() while a permit is held */
     int batch;               /* posts to a loop that is busy, before it is let go on */
     BENCH_ALIGNED uint64_t hog_turns;
@@ -75,6 +76,8 @@ typedef struct bench_contestant {
     void (*pong)(bench_thread *self);
     void (*take)(void *object);
     void (*give)(void *object);
+    void (*ping_third)(bench_thread *self);
+    void (*pong_third)(bench_thread *self);
 } bench_contestant;
 
 /* A peer in a process of its own; children.h does the rest. */
@@ -191,6 +194,16 @@ static inline void bench_cas_give(uint64_t *word, uint64_t weight)
 {
     uint64_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
     while (!__atomic_compare_exchange_n(word, &seen, seen + weight, true, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED)) {
+        continue;
+    }
+}
+
+/* The least at all, where the value is known beforehand: it is not even looked at. Only one thread
+ * alone can do so. */
+static inline void bench_known_cas(uint64_t *word, uint64_t known, uint64_t next)
+{
+    while (!__atomic_compare_exchange_n(word, &known, next, true, __ATOMIC_ACQ_REL,
                                         __ATOMIC_RELAXED)) {
         continue;
     }

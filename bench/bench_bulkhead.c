@@ -33,13 +33,24 @@
 enum { PERMITS = 16 }; /* where one thread is alone, and takes one */
 
 #define BENCH_ID limit_cas
-#define BENCH_LABEL "limit: CAS pair"
+#define BENCH_LABEL "limit: load+CAS, twice"
 #define BENCH_KIND BENCH_LIMIT
 #define BENCH_SCENARIOS PERMIT
 #define BENCH_TYPE uint64_t
 #define BENCH_CREATE(s, workers, producers) *(s) = PERMITS
 #define BENCH_DESTROY(s) (void)(s)
 #define BENCH_ONCE(s) bench_cas_take(s, 1), bench_cas_give(s, 1)
+#include "bulkhead_loops.h"
+
+#define BENCH_ID limit_known
+#define BENCH_LABEL "limit: CAS, twice"
+#define BENCH_KIND BENCH_LIMIT
+#define BENCH_SCENARIOS PERMIT
+#define BENCH_TYPE uint64_t
+#define BENCH_CREATE(s, workers, producers) *(s) = PERMITS
+#define BENCH_DESTROY(s) (void)(s)
+#define BENCH_ONCE(s) \
+    bench_known_cas(s, PERMITS, PERMITS - 1), bench_known_cas(s, PERMITS - 1, PERMITS)
 #include "bulkhead_loops.h"
 
 #define BENCH_ID limit_refusal
@@ -363,7 +374,15 @@ static const contestant limit_by_depth[] = {
 };
 #undef LIMIT
 
+/* Callers on their own threads; `parameter` holds the flags. */
+static const contestant in_order = AMONG("bulkhead", BENCH_OURS, CONTENDED, 0);
+static const contestant unfair =
+    AMONG("bulkhead, BULKHEAD_UNFAIR", BENCH_OURS, CONTENDED, BULKHEAD_UNFAIR);
+
 static const contestant *const contestants[] = {
+    &in_order,
+    &unfair,
+    &limit_known,
     &limit_cas,
     &limit_refusal,
     &limit_vyukov,
@@ -714,25 +733,75 @@ static void measure_depth(const contestant *who, const table *t, double out[])
     free(d);
 }
 
+/* Many callers enter, stay for a moment, and leave. */
+static void enter_and_leave(bench_thread *self)
+{
+    bulkhead *b = self->run->first;
+    uint64_t ops = 0;
+    while (bench_phase(self->run) != BENCH_STOP) {
+        must(bulkhead_enter(b));
+        for (int i = 0; i < 20; i++) {
+            bench_pause();
+        }
+        must(bulkhead_leave(b));
+        bench_publish(&self->ops, ++ops);
+    }
+}
+
+static void measure_contended(const contestant *who, const table *t, double out[])
+{
+    bulkhead *b = bench_memory(sizeof *b);
+    create_ours(b, BULKHEAD_SYNC, t->capacity, 0, (uint32_t)who->parameter);
+    run.first = b;
+    window w = run_alike(enter_and_leave, t->threads, options.ms);
+    out[0] = w.wall_ns / w.ops;
+    out[1] = w.cpu_ns / w.ops;
+    destroy_ours(b);
+    free(b);
+}
+
 /* ---- The scenarios -------------------------------------------------------------------------- */
+
+static void run_contended(void)
+{
+    static const scenario contended = {
+        .name = "contended",
+        .title = "enter, 20 pauses, leave, by many callers",
+        .metrics = {"call_ns", "cpu_ns"},
+        .columns = {{"ns", 0, MEDIAN},
+                    {"spread %", 0, SPREAD},
+                    {"x in order", 0, TO_REFERENCE},
+                    {"CPU ns", 1, MEDIAN}},
+    };
+    static const struct {
+        const char *name;
+        int threads, permits;
+    } sizes[] = {{"T=4 P=1", 4, 1}, {"T=8 P=2", 8, 2}, {"T=32 P=4", 32, 4}};
+    for (int i = 0; i < 3; i++) {
+        const table *t = run_table(&contended, CONTENDED, sizes[i].name, sizes[i].threads,
+                                   sizes[i].permits, options.reps, measure_contended);
+        add_bar(ratio(t, row_of(t, unfair.label), row_of(t, in_order.label), 0), false, 0.9,
+                "%s: time with BULKHEAD_UNFAIR x in order", sizes[i].name);
+    }
+}
 
 static void run_permit(void)
 {
     static const scenario permit = {
         .name = "permit",
-        .title = "a permit taken and given back, CPU time of the thread",
+        .title = "a permit taken and given back, beside an idle thread, CPU time",
         .limit = &limit_cas,
         .metrics = {"pair_ns"},
         .columns = {{"ns/pair", 0, MEDIAN},
                     {"spread %", 0, SPREAD},
-                    {"x CAS pair", 0, TO_LIMIT},
+                    {"x load+CAS", 0, TO_LIMIT},
                     {"x ours", 0, TO_REFERENCE}},
     };
     /* Short repetitions, so there can be more of them. */
     const table *t =
         run_table(&permit, PERMIT, "1 of 16", 1, PERMITS, 3 * options.reps, measure_often);
     const row *us = row_of(t, "bulkhead");
-    add_bar(look(t, us, 0, TO_LIMIT), false, 1.3, "enter+leave: time x CAS pair");
+    add_bar(look(t, us, 0, TO_LIMIT), false, 1.3, "enter+leave: time x load+CAS, twice");
     for (int i = 0; i < t->rows; i++) {
         if (t->row[i].who->kind == BENCH_PEER) {
             add_bar(ratio(t, us, &t->row[i], 0), false, 1.0, "enter+leave: time x %s",
@@ -740,14 +809,14 @@ static void run_permit(void)
         }
     }
     add_bar(look(t, row_of(t, "bulkhead invoke, inline"), 0, TO_LIMIT), false, 3,
-            "invoke inline: time x CAS pair");
+            "invoke inline: time x load+CAS, twice");
 }
 
 static void run_refusal(void)
 {
     static const scenario refusal = {
         .name = "refusal",
-        .title = "a refusal by a full one, CPU time of the thread",
+        .title = "a refusal by a full one, beside an idle thread, CPU time",
         .limit = &limit_refusal,
         .metrics = {"refusal_ns"},
         .columns = {{"ns", 0, MEDIAN},
@@ -883,6 +952,7 @@ static const program bench_bulkhead = {
     .children_ns = children_ns,
     .scenarios = {{"permit", run_permit},
                   {"refusal", run_refusal},
+                  {"contended", run_contended},
                   {"throughput", run_throughput},
                   {"roundtrip", run_roundtrip},
                   {"allocations", run_allocations},

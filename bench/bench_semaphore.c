@@ -8,10 +8,11 @@
  * The method is described in report.h. A machine that others keep busy makes it take longer: every
  * disturbed repetition is done again.
  *
- *   uncontended   one thread takes and gives the only permit; CPU time of the thread per pair
+ *   uncontended   one thread takes and gives the only permit, another sleeps; CPU time per pair
  *   contended     T threads, P permits, about 50 ns of work with the permit held, nothing between
  *   hog           one thread holds the only permit for 2 ms and wants it back at once, one waits
  *   pingpong      two threads wake each other through two semaphores
+ *   third         likewise, but each works only while it holds a third one; CPU time
  *   waiters       N threads sleep for the only permit, on one CPU; each hands it on and goes away
  *   syscalls      system calls and allocations of a million uncontended pairs of ours
  */
@@ -53,7 +54,7 @@
 #include "loops.h"
 
 #define BENCH_ID bench_limit_cas
-#define BENCH_LABEL "limit: CAS pair"
+#define BENCH_LABEL "limit: load+CAS, twice"
 #define BENCH_KIND BENCH_LIMIT
 #define BENCH_SCENARIOS (BENCH_UNCONTENDED | BENCH_CONTENDED)
 #define BENCH_TYPE uint64_t
@@ -61,6 +62,17 @@
 #define BENCH_DESTROY(s) (void)(s)
 #define BENCH_ACQUIRE(s) bench_cas_take(s, 1)
 #define BENCH_RELEASE(s) bench_cas_give(s, 1)
+#include "loops.h"
+
+#define BENCH_ID bench_limit_known
+#define BENCH_LABEL "limit: CAS, twice"
+#define BENCH_KIND BENCH_LIMIT
+#define BENCH_SCENARIOS BENCH_UNCONTENDED
+#define BENCH_TYPE uint64_t
+#define BENCH_CREATE(s, permits) *(s) = (permits)
+#define BENCH_DESTROY(s) (void)(s)
+#define BENCH_ACQUIRE(s) bench_known_cas(s, 1, 0)
+#define BENCH_RELEASE(s) bench_known_cas(s, 0, 1)
 #include "loops.h"
 
 /* A hand-over without a count: one word says "go", and the other side spins or sleeps for it. */
@@ -128,7 +140,7 @@ static inline void limit_futex_wake(uint32_t *go)
 #define BENCH_ID bench_csem
 #define BENCH_LABEL "csem"
 #define BENCH_KIND BENCH_OURS
-#define BENCH_SCENARIOS (BENCH_ALL | BENCH_WAITERS)
+#define BENCH_SCENARIOS (BENCH_ALL | BENCH_WAITERS | BENCH_THIRD)
 #define BENCH_TYPE csem
 #define BENCH_CREATE(s, permits) (void)csem_init(s, permits)
 #define BENCH_DESTROY(s) (void)(s)
@@ -142,7 +154,7 @@ static inline void limit_futex_wake(uint32_t *go)
 #define BENCH_ID bench_sem_t
 #define BENCH_LABEL "sem_t"
 #define BENCH_KIND BENCH_PEER
-#define BENCH_SCENARIOS (BENCH_ALL | BENCH_WAITERS)
+#define BENCH_SCENARIOS (BENCH_ALL | BENCH_WAITERS | BENCH_THIRD)
 #define BENCH_TYPE sem_t
 #define BENCH_CREATE(s, permits) sem_init(s, 0, permits)
 #define BENCH_DESTROY(s) sem_destroy(s)
@@ -193,7 +205,7 @@ static inline void pthread_sem_release(pthread_sem *s)
 #define BENCH_ID bench_pthread
 #define BENCH_LABEL "pthread mutex+cond"
 #define BENCH_KIND BENCH_PEER
-#define BENCH_SCENARIOS (BENCH_ALL | BENCH_WAITERS)
+#define BENCH_SCENARIOS (BENCH_ALL | BENCH_WAITERS | BENCH_THIRD)
 #define BENCH_TYPE pthread_sem
 #define BENCH_CREATE(s, permits) pthread_sem_create(s, permits)
 #define BENCH_DESTROY(s) pthread_sem_destroy(s)
@@ -318,6 +330,7 @@ typedef bench_contestant contestant;
 
 static const contestant *const contestants[] = {
     &bench_limit_xadd,
+    &bench_limit_known,
     &bench_limit_cas,
     &bench_limit_spin,
 #ifdef __linux__
@@ -425,25 +438,43 @@ static void measure_pingpong(const contestant *who, const table *t, double out[]
     who->destroy(run.second);
 }
 
+static void measure_third(const contestant *who, const table *t, double out[])
+{
+    bool on_two = strcmp(t->config, "two CPUs") == 0;
+    run.first = who->create(0);
+    run.second = who->create(0);
+    run.third = who->create((uint32_t)t->capacity);
+    threads[0].body = who->ping_third;
+    threads[1].body = who->pong_third;
+    threads[0].cpu = on_two ? nth_cpu(0) : -1;
+    threads[1].cpu = on_two ? nth_cpu(1) : -1;
+    window w = run_threads(2, options.ms);
+    out[0] = w.cpu_ns / (2 * w.ops);
+    out[1] = w.wall_ns / (2 * w.ops);
+    who->destroy(run.first);
+    who->destroy(run.second);
+    who->destroy(run.third);
+}
+
 /* ---- The scenarios -------------------------------------------------------------------------- */
 
 static void run_uncontended(void)
 {
     static const scenario uncontended = {
         .name = "uncontended",
-        .title = "uncontended pair, CPU time of the thread",
+        .title = "uncontended pair, beside an idle thread, CPU time",
         .limit = &bench_limit_cas,
         .metrics = {"pair_ns"},
         .columns = {{"ns/pair", 0, MEDIAN},
                     {"spread %", 0, SPREAD},
-                    {"x CAS pair", 0, TO_LIMIT},
+                    {"x load+CAS", 0, TO_LIMIT},
                     {"x sem_t", 0, TO_REFERENCE}},
     };
     /* Short repetitions, so there can be more of them. */
     const table *t =
         run_table(&uncontended, BENCH_UNCONTENDED, "", 1, 1, 3 * options.reps, measure_uncontended);
     const row *us = row_of(t, "csem");
-    add_bar(look(t, us, 0, TO_LIMIT), false, 1.15, "uncontended: time x CAS pair");
+    add_bar(look(t, us, 0, TO_LIMIT), false, 1.15, "uncontended: time x load+CAS, twice");
     add_bar(look(t, us, 0, TO_REFERENCE), false, 0.9, "uncontended: time x sem_t");
 }
 
@@ -456,7 +487,7 @@ static void run_contended(void)
         .metrics = {"op_ns", "cpu_ns", "worst_us", "share"},
         .columns = {{"ns/op", 0, MEDIAN},
                     {"spread %", 0, SPREAD},
-                    {"x CAS pair", 0, TO_LIMIT},
+                    {"x load+CAS", 0, TO_LIMIT},
                     {"x sem_t", 0, TO_REFERENCE},
                     {"CPU ns/op", 1, MEDIAN},
                     {"x sem_t", 1, TO_REFERENCE},
@@ -555,6 +586,27 @@ static void run_pingpong(void)
             add_bar(ratio(t, us, best, 0), false, 1.0,
                     "ping-pong, %s: time x the best other peer, %s", config, best->who->label);
         }
+    }
+}
+
+static void run_third(void)
+{
+    static const scenario third = {
+        .name = "third",
+        .title = "ping-pong, one way, of threads that need a third one to work",
+        .metrics = {"cpu_ns", "handoff_ns"},
+        .columns = {{"CPU ns", 0, MEDIAN},
+                    {"spread %", 0, SPREAD},
+                    {"x sem_t", 0, TO_REFERENCE},
+                    {"ns", 1, MEDIAN},
+                    {"x sem_t", 1, TO_REFERENCE}},
+    };
+    const char *placements[] = {"not pinned", "two CPUs"};
+    for (int i = 0; i < (nth_cpu(1) < 0 ? 1 : 2); i++) {
+        const table *t =
+            run_table(&third, BENCH_THIRD, placements[i], 2, 1, options.reps, measure_third);
+        add_bar(look(t, row_of(t, "csem"), 0, TO_REFERENCE), false, 1.15,
+                "third, %s: CPU per hand-over x sem_t", placements[i]);
     }
 }
 
@@ -681,6 +733,7 @@ static const program bench_semaphore = {
                   {"contended", run_contended},
                   {"hog", run_hog},
                   {"pingpong", run_pingpong},
+                  {"third", run_third},
                   {"waiters", run_waiters},
                   {"syscalls", run_syscalls}},
 };

@@ -10,6 +10,8 @@
  * when asked: so they are warm, and take part in the rounds like the others.
  *
  *   uncontended   one thread takes and gives some weight, or runs an empty job; CPU time of it
+ *   utilisation   32 callers with jobs of 1 to 4 ms that sleep: how much weight idles, behind a
+ *                 first one that does not fit
  *   start         one thread starts empty jobs of weight 1 on warm workers
  *   contended     4 threads, random weights from 1 to 8, about 50 ns of work with the weight held
  *   handover      N threads sleep for the only weight; each hands it on to the next and goes away
@@ -36,6 +38,7 @@ enum { PAIRS = 1, CONTENDED = 2, STARTS = 4, HANDOVER = 8, HANDOVER_PINNED = 16 
 enum { FEW_ONLY = 32 };
 /* And one that needs seconds to create them is not measured with that many in a short run. */
 enum { FEW_IF_SHORT = 64 };
+enum { UTILISED = 128 };
 
 typedef enum order { IN_ORDER, ANY_ORDER } order;
 
@@ -50,6 +53,7 @@ typedef struct contestant {
     void (*pairs)(void *object, uint64_t count);
     void (*contend)(bench_thread *self);
     void (*contend_timed)(bench_thread *self);
+    void (*occupy)(bench_thread *self);
     void (*starts)(bench_thread *self);
     void (*take)(void *object);
     void (*give)(void *object);
@@ -77,8 +81,34 @@ static inline uint64_t random_weight(uint64_t *random)
     return (x >> 20 & WEIGHT_MASK) + 1;
 }
 
+/* Jobs of a mix, the same ones in the same order for each contestant. */
+typedef struct mixed_job {
+    uint64_t weight;
+    int64_t ns;
+} mixed_job;
+
+enum { GPU_GIGABYTES = 180, LARGEST_MODEL = 48 }; /* as in examples/train_models.c */
+static bool some_heavy; /* 1 in 10 needs half of it or more, the others a tenth at most */
+static uint64_t jobs_made;
+
+static inline mixed_job next_mixed_job(void)
+{
+    uint64_t x = (__atomic_fetch_add(&jobs_made, 1, __ATOMIC_RELAXED) + 1) * 0x9e3779b97f4a7c15;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+    x = (x ^ x >> 27) * 0x94d049bb133111eb;
+    x ^= x >> 31;
+    uint64_t a = x & 0xffff, b = x >> 16 & 0xffff, c = x >> 32;
+    mixed_job job = {a % LARGEST_MODEL + 1, 1000000 + (int64_t)(c % 3000001)};
+    if (some_heavy) {
+        job.weight = b % 10 == 0 ? GPU_GIGABYTES / 2 + a % (GPU_GIGABYTES / 2 + 1) : a % 16 + 1;
+    }
+    return job;
+}
+
+enum { PAIRS_OF = 16 }; /* the total where one thread is alone */
+
 #define BENCH_ID limit_cas
-#define BENCH_LABEL "limit: CAS pair"
+#define BENCH_LABEL "limit: load+CAS, twice"
 #define BENCH_KIND BENCH_LIMIT
 #define BENCH_ORDER ANY_ORDER
 #define BENCH_SCENARIOS (PAIRS | CONTENDED)
@@ -87,6 +117,18 @@ static inline uint64_t random_weight(uint64_t *random)
 #define BENCH_DESTROY(s) (void)(s)
 #define BENCH_ACQUIRE(s, weight) bench_cas_take(s, weight)
 #define BENCH_RELEASE(s, weight) bench_cas_give(s, weight)
+#include "weighted_loops.h"
+
+#define BENCH_ID limit_known
+#define BENCH_LABEL "limit: CAS, twice"
+#define BENCH_KIND BENCH_LIMIT
+#define BENCH_ORDER ANY_ORDER
+#define BENCH_SCENARIOS PAIRS
+#define BENCH_TYPE uint64_t
+#define BENCH_CREATE(s, total) *(s) = (total)
+#define BENCH_DESTROY(s) (void)(s)
+#define BENCH_ACQUIRE(s, weight) bench_known_cas(s, PAIRS_OF, PAIRS_OF - (weight))
+#define BENCH_RELEASE(s, weight) bench_known_cas(s, PAIRS_OF - (weight), PAIRS_OF)
 #include "weighted_loops.h"
 
 #define BENCH_ID limit_spinning_ring
@@ -125,7 +167,7 @@ static void create_ours(weighted_sem *s, uint64_t total, uint32_t window, uint32
 #define BENCH_LABEL "weighted_sem"
 #define BENCH_KIND BENCH_OURS
 #define BENCH_ORDER IN_ORDER
-#define BENCH_SCENARIOS (PAIRS | CONTENDED | STARTS | HANDOVER | HANDOVER_PINNED)
+#define BENCH_SCENARIOS (PAIRS | CONTENDED | STARTS | HANDOVER | HANDOVER_PINNED | UTILISED)
 #define BENCH_TYPE weighted_sem
 #define BENCH_CREATE(s, total) create_ours(s, total, 0, 0)
 #define BENCH_DESTROY(s) must(weighted_sem_destroy(s))
@@ -167,7 +209,7 @@ typedef struct begun {
 #define BENCH_LABEL "weighted_sem, bypass 8/4"
 #define BENCH_KIND BENCH_OURS
 #define BENCH_ORDER ANY_ORDER
-#define BENCH_SCENARIOS CONTENDED
+#define BENCH_SCENARIOS (CONTENDED | UTILISED)
 #define BENCH_TYPE weighted_sem
 #define BENCH_CREATE(s, total) create_ours(s, total, 8, 4)
 #define BENCH_DESTROY(s) must(weighted_sem_destroy(s))
@@ -179,9 +221,33 @@ typedef struct begun {
 #define BENCH_LABEL "weighted_sem, bypass 8/1000"
 #define BENCH_KIND BENCH_OURS
 #define BENCH_ORDER ANY_ORDER
-#define BENCH_SCENARIOS CONTENDED
+#define BENCH_SCENARIOS (CONTENDED | UTILISED)
 #define BENCH_TYPE weighted_sem
 #define BENCH_CREATE(s, total) create_ours(s, total, 8, 1000)
+#define BENCH_DESTROY(s) must(weighted_sem_destroy(s))
+#define BENCH_ACQUIRE(s, weight) (void)weighted_sem_acquire(s, weight)
+#define BENCH_RELEASE(s, weight) (void)weighted_sem_release(s, weight)
+#include "weighted_loops.h"
+
+#define BENCH_ID ours_bypass_1
+#define BENCH_LABEL "weighted_sem, bypass 8/1"
+#define BENCH_KIND BENCH_OURS
+#define BENCH_ORDER ANY_ORDER
+#define BENCH_SCENARIOS UTILISED
+#define BENCH_TYPE weighted_sem
+#define BENCH_CREATE(s, total) create_ours(s, total, 8, 1)
+#define BENCH_DESTROY(s) must(weighted_sem_destroy(s))
+#define BENCH_ACQUIRE(s, weight) (void)weighted_sem_acquire(s, weight)
+#define BENCH_RELEASE(s, weight) (void)weighted_sem_release(s, weight)
+#include "weighted_loops.h"
+
+#define BENCH_ID ours_bypass_wide
+#define BENCH_LABEL "weighted_sem, bypass 64/4"
+#define BENCH_KIND BENCH_OURS
+#define BENCH_ORDER ANY_ORDER
+#define BENCH_SCENARIOS UTILISED
+#define BENCH_TYPE weighted_sem
+#define BENCH_CREATE(s, total) create_ours(s, total, 64, 4)
 #define BENCH_DESTROY(s) must(weighted_sem_destroy(s))
 #define BENCH_ACQUIRE(s, weight) (void)weighted_sem_acquire(s, weight)
 #define BENCH_RELEASE(s, weight) (void)weighted_sem_release(s, weight)
@@ -191,7 +257,7 @@ typedef struct begun {
 #define BENCH_LABEL "mutex, FIFO of conds"
 #define BENCH_KIND BENCH_PEER
 #define BENCH_ORDER IN_ORDER
-#define BENCH_SCENARIOS (PAIRS | CONTENDED | HANDOVER | HANDOVER_PINNED)
+#define BENCH_SCENARIOS (PAIRS | CONTENDED | HANDOVER | HANDOVER_PINNED | UTILISED)
 #define BENCH_TYPE fifo_sem
 #define BENCH_CREATE(s, total) fifo_sem_create(s, total)
 #define BENCH_DESTROY(s) fifo_sem_destroy(s)
@@ -203,7 +269,7 @@ typedef struct begun {
 #define BENCH_LABEL "mutex+cond, broadcast"
 #define BENCH_KIND BENCH_PEER
 #define BENCH_ORDER ANY_ORDER
-#define BENCH_SCENARIOS (PAIRS | CONTENDED | HANDOVER | FEW_ONLY)
+#define BENCH_SCENARIOS (PAIRS | CONTENDED | HANDOVER | FEW_ONLY | UTILISED)
 #define BENCH_TYPE broadcast_sem
 #define BENCH_CREATE(s, total) broadcast_sem_create(s, total)
 #define BENCH_DESTROY(s) broadcast_sem_destroy(s)
@@ -335,6 +401,7 @@ static const contestant tokio_single = {
 #endif
 
 static const contestant *const contestants[] = {
+    &limit_known,
     &limit_cas,
     &limit_spinning_ring,
 #ifdef __linux__
@@ -343,7 +410,9 @@ static const contestant *const contestants[] = {
     &ours,
     &ours_complete,
     &ours_begin,
+    &ours_bypass_1,
     &ours_bypass_4,
+    &ours_bypass_wide,
     &ours_bypass_1000,
     &peer_fifo,
     &peer_broadcast,
@@ -433,6 +502,17 @@ static void measure_start(const contestant *who, const table *t, double out[])
     who->destroy(run.first);
 }
 
+/* Jobs that are cut at the beginning of the window make up for those that are cut at its end. */
+static void measure_utilisation(const contestant *who, const table *t, double out[])
+{
+    jobs_made = 0;
+    run.first = who->create((uint64_t)t->capacity);
+    window w = run_alike(who->occupy, t->threads, options.ms < 600 ? 600 : options.ms);
+    out[0] = 100 - 100 * w.ops / ((double)t->capacity * w.wall_ns);
+    out[1] = w.worst_us / 1000;
+    who->destroy(run.first);
+}
+
 /* ---- Hand-over ------------------------------------------------------------------------------ */
 
 static int many; /* or as many threads as the system grants */
@@ -460,41 +540,54 @@ static void measure_handover(const contestant *who, const table *t, double out[]
 
 /* ---- The scenarios -------------------------------------------------------------------------- */
 
-/* The median of what one takes longer than another, within each round. */
-static double difference(const table *t, const row *r, const row *base, int metric)
-{
-    double differences[REPS_MAX];
-    for (int rep = 0; rep < t->reps; rep++) {
-        differences[rep] = r->value[metric][rep] - base->value[metric][rep];
-    }
-    return quantile_of(differences, t->reps, 0.5);
-}
-
 static void run_uncontended(void)
 {
     static const scenario uncontended = {
         .name = "uncontended",
-        .title = "uncontended, CPU time of the thread",
+        .title = "uncontended, beside an idle thread, CPU time",
         .limit = &limit_cas,
         .metrics = {"pair_ns"},
         .columns = {{"ns/pair", 0, MEDIAN},
                     {"spread %", 0, SPREAD},
-                    {"x CAS pair", 0, TO_LIMIT},
+                    {"x load+CAS", 0, TO_LIMIT},
                     {"x ours", 0, TO_REFERENCE}},
     };
     /* Short repetitions, so there can be more of them. */
-    const table *t = run_table(&uncontended, PAIRS, "weight 3 of 16", 1, 16, 3 * options.reps,
+    const table *t = run_table(&uncontended, PAIRS, "weight 3 of 16", 1, PAIRS_OF, 3 * options.reps,
                                measure_uncontended);
     const row *us = row_of(t, "weighted_sem"), *best = best_peer(t, "");
-    add_bar(look(t, us, 0, TO_LIMIT), false, 1.3, "uncontended: time x CAS pair");
+    add_bar(look(t, us, 0, TO_LIMIT), false, 1.3, "uncontended: time x load+CAS, twice");
     if (best != NULL) {
         add_bar(ratio(t, us, best, 0), false, 1.0, "uncontended: time x the best peer, %s",
                 best->who->label);
     }
-    add_bar(difference(t, row_of(t, "weighted_sem complete"), us, 0), false, 15,
-            "complete of an empty job: ns more than acquire+release");
+    add_bar(look(t, row_of(t, "weighted_sem complete"), 0, TO_LIMIT), false, 3,
+            "complete of an empty job: time x load+CAS, twice");
     add_bar(look(t, row_of(t, "weighted_sem begin+finish"), 0, TO_LIMIT), false, 3,
-            "begin+finish: time x CAS pair");
+            "begin+finish: time x load+CAS, twice");
+}
+
+static void run_utilisation(void)
+{
+    static const scenario utilisation = {
+        .name = "utilisation",
+        .title = "weight x time that idles while callers wait, jobs of 1 to 4 ms",
+        .metrics = {"idle_percent", "worst_ms"},
+        .columns = {{"idle %", 0, MEDIAN}, {"spread %", 0, SPREAD}, {"worst wait ms", 1, MEDIAN}},
+        .note =
+            "a bypass needs several callers: one that starts job after job has nobody behind it",
+    };
+    static const char *const mixes[] = {"32 callers, 1 to 48 of 180",
+                                        "32 callers, 1 in 10 takes 90 to 180"};
+    for (int i = 0; i < 2; i++) {
+        some_heavy = i == 1;
+        const table *t = run_table(&utilisation, UTILISED, mixes[i], 32, GPU_GIGABYTES,
+                                   is_short() ? 1 : options.reps, measure_utilisation);
+        double strict = 100 - look(t, row_of(t, "weighted_sem"), 0, MEDIAN);
+        double bypass = 100 - look(t, row_of(t, "weighted_sem, bypass 8/4"), 0, MEDIAN);
+        add_bar(bypass / strict, true, i == 0 ? 1.03 : 1.1,
+                "utilisation, %s: in use with bypass 8/4 x in order", mixes[i]);
+    }
 }
 
 static void run_start(void)
@@ -518,7 +611,7 @@ static void run_start(void)
         const table *t =
             run_table(&start, STARTS, config, 1, totals[i], options.reps, measure_start);
         const row *us = row_of(t, "weighted_sem");
-        add_bar(look(t, us, 0, MEDIAN), false, 300, "start, %s: ns", config);
+        add_bar(look(t, us, 0, TO_LIMIT), false, 8, "start, %s: time x CAS, spinning ring", config);
         static const char *const beaten[] = {"Go semaphore.Weighted", "mutex+cond pool of 2",
                                              "mutex+cond pool of 8"};
         for (int k = 0; k < 3; k++) {
@@ -537,7 +630,7 @@ static void run_contended(void)
         .metrics = {"op_ns", "cpu_ns", "worst_us", "share"},
         .columns = {{"ns/op", 0, MEDIAN},
                     {"spread %", 0, SPREAD},
-                    {"x CAS pair", 0, TO_LIMIT},
+                    {"x load+CAS", 0, TO_LIMIT},
                     {"x ours", 0, TO_REFERENCE},
                     {"CPU ns/op", 1, MEDIAN},
                     {"x ours", 1, TO_REFERENCE},
@@ -642,6 +735,7 @@ static const program bench_weighted_sem = {
     .process_of = process_of,
     .children_ns = children_ns,
     .scenarios = {{"uncontended", run_uncontended},
+                  {"utilisation", run_utilisation},
                   {"start", run_start},
                   {"contended", run_contended},
                   {"handover", run_handover},

@@ -35,7 +35,7 @@ extern "C" {
 /* The scenarios; throughput with one producer and with two are apart, because an event loop is only
  * ever one. */
 enum { PERMIT = 1, REFUSAL = 2, FLOOD_1 = 4, FLOOD_2 = 8, TRIP = 16 };
-enum { MALLOCS = 32, PRODUCERS = 64, DEPTH = 128 };
+enum { MALLOCS = 32, PRODUCERS = 64, DEPTH = 128, CONTENDED = 256 };
 enum { FLOOD = FLOOD_1 | FLOOD_2, ALL_OF_A_POOL = FLOOD | TRIP | MALLOCS };
 
 typedef struct contestant {

@@ -10,7 +10,7 @@
 #define BENCH_ID bench_csem_nospin
 #define BENCH_LABEL "csem, no spin"
 #define BENCH_KIND BENCH_OURS
-#define BENCH_SCENARIOS BENCH_PINGPONG
+#define BENCH_SCENARIOS (BENCH_PINGPONG | BENCH_THIRD)
 #define BENCH_TYPE csem
 #define BENCH_CREATE(s, permits) (void)csem_init(s, permits)
 #define BENCH_DESTROY(s) (void)(s)

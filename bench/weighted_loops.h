@@ -93,6 +93,29 @@ static void BENCH_F(contend_timed)(bench_thread *self)
     }
 }
 
+/* Many callers with jobs that sleep: what is published is weight times time in use. */
+static void BENCH_F(occupy)(bench_thread *self)
+{
+    BENCH_TYPE *s = (BENCH_TYPE *)self->run->first;
+    uint64_t used = 0;
+    int phase = BENCH_WARM;
+    while (phase != BENCH_STOP) {
+        mixed_job job = next_mixed_job();
+        uint64_t before = bench_ticks();
+        BENCH_ACQUIRE(s, job.weight);
+        uint64_t waited = bench_ticks() - before;
+        int64_t since = bench_clock(CLOCK_MONOTONIC);
+        bench_sleep(job.ns);
+        used += job.weight * (uint64_t)(bench_clock(CLOCK_MONOTONIC) - since);
+        BENCH_RELEASE(s, job.weight);
+        phase = bench_phase(self->run);
+        if (waited > self->worst[phase]) {
+            self->worst[phase] = waited;
+        }
+        bench_publish(&self->ops, used);
+    }
+}
+
 /* 3. One thread starts empty jobs of weight 1, as fast as they are let in. */
 static void BENCH_F(starts)(bench_thread *self)
 {
@@ -127,6 +150,7 @@ static const contestant BENCH_ID = {
     .pairs = BENCH_F(pairs),
     .contend = BENCH_F(contend),
     .contend_timed = BENCH_F(contend_timed),
+    .occupy = BENCH_F(occupy),
     .starts = BENCH_F(starts),
     .take = BENCH_F(take),
     .give = BENCH_F(give),
