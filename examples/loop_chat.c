@@ -331,13 +331,13 @@ int main(void)
         fprintf(stderr, "the evening went wrong: %s\n", strerror(error));
         return 1;
     }
-    error = loop_scheduler_close(&loop, LOOP_SCHEDULER_DRAIN, PLIM_FOREVER);
+    error = loop_scheduler_close(&loop, LOOP_SCHEDULER_DRAIN, PLIM_S(30));
     for (int i = 0; i < PEOPLE && error == 0; i++) {
         error = pthread_join(threads[i], NULL);
     }
     loop_scheduler_stats s = loop_scheduler_snapshot(&loop);
     error = error != 0 ? error : loop_scheduler_destroy(&loop);
-    error = error != 0 ? error : bulkhead_close(&library, BULKHEAD_DRAIN, PLIM_FOREVER);
+    error = error != 0 ? error : bulkhead_close(&library, BULKHEAD_DRAIN, PLIM_S(30));
     error = error != 0 ? error : bulkhead_destroy(&library);
     check_all(&s);
     return error == 0 && wrong == 0 ? 0 : 1;

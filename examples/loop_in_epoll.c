@@ -210,7 +210,7 @@ int main(void)
     close(epoll); /* before the loop's descriptor goes */
     close(thermometer[0]);
     /* No thread runs the loop, so this one sees to what is left; there is nothing. */
-    int error = loop_scheduler_close(&loop, LOOP_SCHEDULER_DRAIN, PLIM_FOREVER);
+    int error = loop_scheduler_close(&loop, LOOP_SCHEDULER_DRAIN, PLIM_S(30));
     error = error != 0 ? error : loop_scheduler_destroy(&loop);
     return error == 0 ? 0 : 1;
 }

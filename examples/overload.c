@@ -296,7 +296,7 @@ static void handle_bulkhead(request *r)
 
 static void close_pool(void)
 {
-    check(bulkhead_close(&pool, BULKHEAD_DRAIN, PLIM_FOREVER) == 0, "the bulkhead closes");
+    check(bulkhead_close(&pool, BULKHEAD_DRAIN, PLIM_S(30)) == 0, "the bulkhead closes");
     bulkhead_stats s = bulkhead_snapshot(&pool);
     check(s.accepted + s.rejected == count, "the bulkhead has decided on every request");
     check(s.accepted == s.succeeded + s.failed + s.expired + s.aborted, "a job has one outcome");
@@ -390,7 +390,7 @@ static void handle_loop(request *r)
 
 static void close_loop(void)
 {
-    check(loop_scheduler_close(&loop, LOOP_SCHEDULER_DRAIN, PLIM_FOREVER) == 0, "the loop closes");
+    check(loop_scheduler_close(&loop, LOOP_SCHEDULER_DRAIN, PLIM_S(30)) == 0, "the loop closes");
     check(loop_scheduler_destroy(&loop) == 0, "nothing is left in the loop");
     check(ledger.answered + ledger.refused == count && ledger.open == 0, "the ledger is exact");
     close_pool();

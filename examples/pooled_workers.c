@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "../bulkhead.h"
+#include "../metrics.h"
 #if defined(WITH_SQLITE) && defined(__has_include)
 #if __has_include(<sqlite3.h>)
 #include <sqlite3.h>
@@ -485,9 +486,10 @@ static void show_metrics(const bulkhead_stats *s, bool all)
     const char *some[] = {"bulkhead_succeeded_total{",  "bulkhead_rejected_total{",
                           "bulkhead_retried_total{",    "bulkhead_late_total{",
                           "bulkhead_wait_seconds_sum{", "bulkhead_wait_seconds_count{"};
-    size_t length = bulkhead_prometheus(s, "store", NULL, 0);
+    plim_named_bulkhead list = {"store", s};
+    size_t length = plim_metrics_bulkhead(NULL, 0, 0, &list, 1);
     char *text = malloc(length + 1);
-    if (text == NULL || bulkhead_prometheus(s, "store", text, length + 1) != length) {
+    if (text == NULL || plim_metrics_bulkhead(text, length + 1, 0, &list, 1) != length) {
         free(text);
         check(false, "the text for Prometheus");
         return;

@@ -89,7 +89,7 @@ static int async_bulkhead(void)
     for (int i = 0; i < 2 && error == 0; i++) {
         error = bulkhead_wait(&jobs[i], PLIM_FOREVER); /* this does */
     }
-    bulkhead_close(&pool, BULKHEAD_DRAIN, PLIM_FOREVER);
+    bulkhead_close(&pool, BULKHEAD_DRAIN, PLIM_S(30));
     printf("  the root of 144: %s, it is %d\n", bulkhead_outcome_name(jobs[0].outcome), numbers[0]);
     printf("  the root of 2: %s, \"%s\"\n", bulkhead_outcome_name(jobs[1].outcome),
            strerror(jobs[1].result));

@@ -78,7 +78,7 @@ int main(void)
         return 1; /* the loop may still run: all it uses is static */
     }
     /* What is queued is still run; then the loop's thread ends, and the transcript is ours. */
-    error = loop_scheduler_close(&loop, LOOP_SCHEDULER_DRAIN, PLIM_FOREVER);
+    error = loop_scheduler_close(&loop, LOOP_SCHEDULER_DRAIN, PLIM_S(30));
     error = error != 0 ? error : loop_scheduler_destroy(&loop);
     return error != 0 ? 1 : check();
 }

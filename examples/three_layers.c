@@ -160,13 +160,13 @@ int main(void)
 
     /* The end, from the outside in: first those who fetch, then what they have started, and at last
      * what both of them need. */
-    bulkhead_close(&workers, BULKHEAD_DRAIN, PLIM_FOREVER);
+    bulkhead_close(&workers, BULKHEAD_DRAIN, PLIM_S(30));
     weighted_sem_close(&permits);
     weighted_sem_drain(&permits, PLIM_FOREVER);
     weighted_sem_error failed[JOBS];
     int failures = (int)weighted_sem_extract_errors(&permits, failed, JOBS);
     weighted_sem_destroy(&permits);
-    bulkhead_close(&connections, BULKHEAD_DRAIN, PLIM_FOREVER);
+    bulkhead_close(&connections, BULKHEAD_DRAIN, PLIM_S(30));
     int error = bulkhead_destroy(&workers) != 0 || bulkhead_destroy(&connections) != 0;
 
     int count[FAILED + 1] = {0};
