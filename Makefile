@@ -124,6 +124,8 @@ SANITIZE       = -std=gnu11 -Og -g1 -fno-omit-frame-pointer
 FLAGS_tsan     = $(SANITIZE) -fsanitize=thread
 FLAGS_asan     = $(SANITIZE) -fsanitize=address,undefined -fno-sanitize-recover=all -DPLIM_USE_PTHREADS
 FLAGS_coverage = -std=gnu11 -O0 -g --coverage -fprofile-update=atomic
+# tests/NAME/explore.c by itself; tests/explorer/run.sh makes the explorer of a module as a whole
+FLAGS_explored = -iquote tests/explorer -DPLIM_HEADER='"$(CURDIR)/$(*D).h"' tests/explorer/explorer.c
 
 # GREATEST=path/to/greatest.h takes the genuine test framework instead of ours; it has warnings of
 # its own, so ours are off then.

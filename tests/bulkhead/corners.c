@@ -422,6 +422,39 @@ TEST an_invoke_in_a_done_is_told(bool detached, int32_t permits, int expected)
     PASS();
 }
 
+static void stay_in_done(bulkhead_job *job)
+{
+    actor *a = job->arg;
+    atomic_store(&a->answer, 0);
+    csem_acquire(&a->go);
+    atomic_fetch_add(&a->dones, 1);
+}
+
+/* Two workers are in a done of a detached job; who of them asks is told of a third. */
+TEST an_invoke_in_a_done_needs_a_worker_that_is_in_none(int32_t permits, int expected)
+{
+    bulkhead b;
+    actor a, stays;
+    bulkhead_options o = async_of(permits);
+    ASSERT_INT(0, bulkhead_init(&b, &o));
+    actor_init(&stays, &b);
+    actor_init(&a, &b);
+    stays.job.detached = a.job.detached = true;
+    stays.job.done = stay_in_done;
+    a.job.done = invoke_in_done;
+    ASSERT_INT(0, bulkhead_submit(&b, &stays.job));
+    ASSERT_INT(0, bulkhead_submit(&b, &a.job));
+    csem_release(&stays.go);
+    ASSERT(EVENTUALLY(atomic_load(&stays.answer) == 0));
+    csem_release(&a.go);
+    ASSERT(EVENTUALLY(atomic_load(&a.dones) == 1));
+    ASSERT_INT(expected, atomic_load(&a.answer));
+    csem_release(&stays.go);
+    ASSERT(EVENTUALLY(atomic_load(&stays.dones) == 1));
+    ASSERT(ends_well(&b));
+    PASS();
+}
+
 /* The supervisor ends the job, and its done would wait for itself. */
 TEST a_done_on_the_supervisor_is_told(void)
 {
@@ -713,6 +746,8 @@ SUITE(bulkhead_corners)
     RUN_TESTp(an_invoke_in_a_done_is_told, true, 2, 0);
     RUN_TESTp(an_invoke_in_a_done_is_told, false, 1, EDEADLK);
     RUN_TESTp(an_invoke_in_a_done_is_told, false, 2, 0);
+    RUN_TESTp(an_invoke_in_a_done_needs_a_worker_that_is_in_none, 2, EDEADLK);
+    RUN_TESTp(an_invoke_in_a_done_needs_a_worker_that_is_in_none, 3, 0);
     RUN_TEST(a_done_on_the_supervisor_is_told);
     RUN_TEST(a_done_of_who_cancels_is_told);
     RUN_TEST(a_worker_start_that_would_wait_for_itself_is_told);

@@ -304,6 +304,24 @@ TEST events_of_calls_and_of_others_work_name_no_job(void)
     ENDS_UNCOUNTED();
 }
 
+TEST a_call_that_fails_is_told_and_counted(void)
+{
+    static recorder r;
+    bulkhead_event e;
+    int given = 7, result = 0;
+    memset((void *)&r, 0, sizeof r);
+    bulkhead_options options = {.on_event = record, .user = &r, .flags = BULKHEAD_STATS};
+    ASSERT_INT(0, make_with(&on.b, &options));
+    ASSERT_INT(0, bulkhead_invoke(&on.b, give, &given, &result));
+    ASSERT_INT(7, result);
+    ASSERT_INT(1, events_of(&r, BULKHEAD_EVENT_FINISHED, NULL, &e));
+    ASSERT_INT(BULKHEAD_FAILED, e.outcome);
+    ASSERT_INT(7, e.result);
+    ASSERT_U64(1, bulkhead_snapshot(&on.b).failed);
+    ASSERT_U64(0, bulkhead_snapshot(&on.b).succeeded);
+    ENDS_WELL();
+}
+
 SUITE(events_suite)
 {
     SET_SETUP(set_the_hands, NULL);
@@ -316,4 +334,5 @@ SUITE(events_suite)
     RUN_TESTp(a_listener_may_call_back, BULKHEAD_SYNC);
     RUN_TESTp(a_listener_may_call_back, BULKHEAD_ASYNC);
     RUN_TEST(events_of_sync_calls_come_in_order);
+    RUN_TEST(a_call_that_fails_is_told_and_counted);
 }

@@ -12,6 +12,7 @@ typedef struct pool {
     } tasks[64];
     unsigned first, last;
     bool on_the_spot, ending;
+    gate *stays;       /* where a call of execute stays once it has run its task on the spot */
     atomic_int refuse; /* so many times; -1: always */
     atomic_int calls;
     plim_thread threads[4];
@@ -31,6 +32,9 @@ static int pool_execute(void *ctx, void (*run)(void *), void *arg)
     }
     if (p->on_the_spot) {
         run(arg);
+        if (p->stays != NULL) {
+            pass(p->stays);
+        }
         return 0;
     }
     csem_acquire(&p->lock);
@@ -232,6 +236,43 @@ TEST a_refusal_of_the_executor_later_aborts_the_job(void)
     }
     ASSERT_FIGURES(&on.b, 0, 0);
     ASSERT_U64(2, bulkhead_snapshot(&on.b).aborted);
+    ENDS_WELL();
+}
+
+TEST a_call_whose_entry_is_refused_later_is_refused(void)
+{
+    ASSERT(make_on(1, 1, 0));
+    ASSERT_INT(0, bulkhead_submit(&on.b, &on.g[0].job));
+    ASSERT(has_entered(&on.g[0]));
+    on.c[0] = (caller){.call = INVOKE, .gate = &on.g[1]};
+    ASSERT(queue_up(&on.c[0], 1));
+    atomic_store(&hands.refuse, 1);
+    let_go(&on.g[0]);
+    ASSERT(finished(&on.c[0]));
+    ASSERT_INT(EAGAIN, on.c[0].error);
+    ASSERT_INT(0, atomic_load(&on.g[1].runs));
+    ENDS_WELL();
+}
+
+/* A call of execute still names the bulkhead, although all its jobs are done. */
+TEST a_call_of_execute_that_has_not_returned_is_not_idle(void)
+{
+    hands.on_the_spot = true;
+    hands.stays = &on.g[2];
+    ASSERT(make_on(0, 1, 0));
+    on.c[0] = (caller){.call = ENTER, .gate = &on.g[0]};
+    start_call(&on.c[0]);
+    ASSERT(has_entered(&on.g[0]));
+    ASSERT_INT(0, bulkhead_submit(&on.b, &on.g[1].job)); /* whoever leaves gives it out */
+    let_all_go(on.g, 2);
+    ASSERT(has_entered(&on.g[2]));
+    ASSERT(is_done(&on.g[1]));
+    ASSERT_FIGURES(&on.b, 0, 0);
+    ASSERT_INT(ETIMEDOUT, bulkhead_wait_idle(&on.b, 0));
+    let_go(&on.g[2]);
+    ASSERT(finished(&on.c[0]));
+    ASSERT_INT(0, on.c[0].error);
+    ASSERT_INT(0, bulkhead_wait_idle(&on.b, 0));
     ENDS_WELL();
 }
 
@@ -510,6 +551,8 @@ SUITE(executors_suite)
     RUN_TEST(ten_thousand_jobs_on_the_spot_need_no_deep_stack);
     RUN_TEST(a_refusal_of_the_executor_at_submit_is_told);
     RUN_TEST(a_refusal_of_the_executor_later_aborts_the_job);
+    RUN_TEST(a_call_whose_entry_is_refused_later_is_refused);
+    RUN_TEST(a_call_of_execute_that_has_not_returned_is_not_idle);
     RUN_TESTp(what_the_executor_has_not_begun_ends_at_once, BY_CANCEL, BULKHEAD_CANCELLED);
     RUN_TESTp(what_the_executor_has_not_begun_ends_at_once, BY_EXPIRY, BULKHEAD_EXPIRED);
     RUN_TESTp(what_the_executor_has_not_begun_ends_at_once, BY_END, BULKHEAD_ABORTED);

@@ -61,6 +61,22 @@ static void insist_1_for_a_while(void)
 SCENARIO(room, "submitters wait for room, and get it", async_no_queue, all_given_back,
          BODIES(insist_0, insist_1), .spare = 1, .preemptions = 2);
 
+static void wait_until_idle(void)
+{
+    explore_check(bulkhead_wait_idle(&world.b, PLIM_FOREVER) == 0);
+    leave_the_scene();
+}
+
+static void async_no_queue_3(void)
+{
+    async_no_queue();
+    world.left = 3;
+}
+
+SCENARIO(room_keeps_busy, "a submitter that is about to give up is waited for", async_no_queue_3,
+         all_given_back, BODIES(insist_0, insist_1_for_a_while, wait_until_idle), .spare = 1,
+         .preemptions = 1);
+
 SCENARIO(room_times_out, "a submitter that gives up races the room", async_no_queue, all_given_back,
          BODIES(insist_0, insist_1_for_a_while), .spare = 1, .preemptions = 2);
 
@@ -295,3 +311,34 @@ SCENARIO(no_threads, "without a thread a job is refused, and nothing is left", a
 SCENARIO(too_few_threads, "with one thread for two jobs, both end or are refused", async_2,
          all_given_back, BODIES(job_0_if_possible, job_1_if_possible), .spare = 1,
          .preemptions = 2);
+
+/* A call that gives up when its time is over, or is run; close may end it as well. */
+static void async_1_hasty(void)
+{
+    bulkhead_options options = {.type = BULKHEAD_ASYNC, .permits = 1, .timeout_ns = PLIM_US(100)};
+    explore_check(bulkhead_init(&world.b, &options) == 0);
+    world.limit = 1;
+    world.left = 2;
+}
+
+static int hold_and_count(void *arg)
+{
+    (void)arg;
+    hold();
+    world.runs[0]++;
+    return 0;
+}
+
+static void call_in_time(void)
+{
+    int error = bulkhead_invoke(&world.b, hold_and_count, NULL, NULL);
+    explore_check(error == 0 || error == ETIMEDOUT || (error == ESHUTDOWN && world.b.closing));
+    explore_check(world.runs[0] == (error == 0));
+    leave_the_scene();
+}
+
+SCENARIO(call_times_out, "a call gives up, or is run", async_1_hasty, all_given_back,
+         BODIES(call_in_time, enter_and_go), .spare = 1, .preemptions = 2);
+
+SCENARIO(call_races_close, "a call gives up, is run, or is aborted", async_1_hasty, all_given_back,
+         BODIES(call_in_time, abort_it), .spare = 1, .preemptions = 2);

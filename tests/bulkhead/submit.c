@@ -426,6 +426,58 @@ TEST a_job_may_end_its_thread(void)
     ENDS_WELL();
 }
 
+TEST a_call_waits_for_a_place_as_a_submit_does(void)
+{
+    bulkhead_options options = {
+        .type = BULKHEAD_ASYNC, .queue = 1, .timeout_ns = PLIM_S(PATIENCE_S)};
+    ASSERT_INT(0, make_with(&on.b, &options));
+    ASSERT_INT(0, bulkhead_submit(&on.b, &on.g[0].job));
+    ASSERT_INT(0, bulkhead_submit(&on.b, &on.g[1].job));
+    on.g[2].result = 3;
+    on.c[0] = (caller){.call = INVOKE, .gate = &on.g[2]};
+    start_call(&on.c[0]);
+    ASSERT(waits(&on.c[0], &on.b.room, 1));
+    let_all_go(on.g, 3);
+    ASSERT(finished(&on.c[0]));
+    ASSERT_INT(0, on.c[0].error);
+    ASSERT_INT(3, on.c[0].result);
+    ASSERT_INT(on.g[1].place + 1, on.g[2].place);
+    ENDS_WELL();
+}
+
+/* The time of invoke is that of its wait for a permit. */
+TEST a_call_that_has_begun_is_waited_for_beyond_its_time(void)
+{
+    bulkhead_options options = {.type = BULKHEAD_ASYNC, .timeout_ns = PLIM_MS(1)};
+    ASSERT_INT(0, make_with(&on.b, &options));
+    do { /* again, if a worker was not there in time */
+        on.c[0] = (caller){.call = INVOKE, .gate = &on.g[0]};
+        start_call(&on.c[0]);
+        ASSERT(EVENTUALLY(atomic_load(&on.g[0].runs) != 0 || atomic_load(&on.c[0].done)));
+    } while (atomic_load(&on.c[0].done) && finished(&on.c[0]));
+    rest(PLIM_MS(2));
+    ASSERT_FALSE(atomic_load(&on.c[0].done));
+    on.g[0].result = 4;
+    let_go(&on.g[0]);
+    ASSERT(finished(&on.c[0]));
+    ASSERT_INT(0, on.c[0].error);
+    ASSERT_INT(4, on.c[0].result);
+    ENDS_WELL();
+}
+
+TEST a_call_in_the_queue_is_told_of_an_abort(void)
+{
+    ASSERT(make(&on.b, BULKHEAD_ASYNC, 1, 0));
+    ASSERT_INT(0, bulkhead_submit(&on.b, &on.g[0].job));
+    on.c[0] = (caller){.call = INVOKE};
+    ASSERT(queue_up(&on.c[0], 1));
+    ASSERT_INT(ETIMEDOUT, bulkhead_close(&on.b, BULKHEAD_ABORT, 0));
+    ASSERT(finished(&on.c[0]));
+    ASSERT_INT(ESHUTDOWN, on.c[0].error);
+    let_go(&on.g[0]);
+    ENDS_WELL();
+}
+
 SUITE(submit_suite)
 {
     SET_SETUP(set_the_chain, NULL);
@@ -454,4 +506,7 @@ SUITE(submit_suite)
     RUN_TESTp(a_submitter_that_waits_for_a_place_gets_it, BY_PERMIT);
     RUN_TEST(submitters_for_a_place_give_up_in_time_and_leave_nothing);
     RUN_TEST(a_job_may_end_its_thread);
+    RUN_TEST(a_call_waits_for_a_place_as_a_submit_does);
+    RUN_TEST(a_call_that_has_begun_is_waited_for_beyond_its_time);
+    RUN_TEST(a_call_in_the_queue_is_told_of_an_abort);
 }
