@@ -15,8 +15,8 @@
 # Commands run in $work and name their files relative to it: so they are short when they are
 # printed, and can be repeated by hand. Nothing is written elsewhere.
 #
-# Environment: CC (cc), CXX (c++), BUILD (build, in the root), JOBS (2); and ONLY, part of a title, to
-# run only the groups that have it.
+# Environment: CC (cc), CXX (c++), BUILD (build, in the root), JOBS (2); ONLY, part of a title, to run
+# only the groups that have it; PART, such as 1/2, to run only the first of every two jobs.
 
 LC_ALL=C # messages are compared, and lists sorted
 export LC_ALL
@@ -27,6 +27,7 @@ here=$(cd "$(dirname "$0")" && pwd) || exit 1
 root=$(cd "$here/../.." && pwd) || exit 1
 quick= all=
 passed=0 failed=0 skipped=0
+part=${PART:-1/1} asked=0
 
 # The warnings that every header must survive. -pedantic-errors is not the same as -Wpedantic
 # -Werror: gcc has pedantic errors that are no pedantic warnings.
@@ -52,15 +53,17 @@ how()
 setup()
 {
     BUILD=${BUILD:-$root/build}
-    mkdir -p "$BUILD/compile/$1" || exit 1
+    work=$1_${part%/*}
+    mkdir -p "$BUILD/compile/$work" || exit 1
     BUILD=$(cd "$BUILD" && pwd) || exit 1
-    work=$BUILD/compile/$1
+    work=$BUILD/compile/$work
     rm -rf "$work"
     mkdir "$work" && cd "$work" || exit 1
 }
 
 skip()
 {
+    [ "${part%/*}" -eq 1 ] || return 0 # the first part says so
     echo "skipped: $*"
     skipped=$((skipped + 1))
 }
@@ -178,6 +181,8 @@ begin()
 
 job()
 {
+    asked=$((asked + 1))
+    [ $((asked % ${part#*/} + 1)) -eq "${part%/*}" ] || return 0
     printf '%s\n' "$*" >>queue
     queued=$((queued + 1))
 }
