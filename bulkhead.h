@@ -213,7 +213,7 @@ typedef enum bulkhead_outcome {
     BULKHEAD_EXPIRED,   /* start_within_ns passed and it had not begun */
     BULKHEAD_CANCELLED, /* by bulkhead_cancel, before it began */
     BULKHEAD_ABORTED    /* before it began: closed, or the executor refused it, or no thread could
-                           be had and there was no other worker */
+                           be had and every worker there was waits for this bulkhead */
 } bulkhead_outcome;
 
 typedef enum bulkhead_event_type {
@@ -4207,9 +4207,11 @@ PLIM_SLOW_ plim_worker_result bulkhead_thread_(void *arg)
     return 0;
 }
 
-/* There is no worker but stuck ones, and none can be had: nobody would ever run what waits for one.
- * The job that is just being submitted is taken back; the others end. Returns whether that one was
- * found: somebody may have cancelled it meanwhile. */
+PLIM_SLOW_ bool bulkhead_all_wait_(const bulkhead *b);
+
+/* Every worker is stuck or waits for this very bulkhead, and none can be had: nobody would ever run
+ * what waits for one. The job that is just being submitted is taken back; the others end. Returns
+ * whether that one was found: somebody may have cancelled it meanwhile. */
 PLIM_SLOW_ bool bulkhead_give_up_(bulkhead *b, bulkhead_section_ *s, const bulkhead_past_ *mine)
 {
     plim_list_ *lists[] = {&b->ready_jobs, &b->queue};
@@ -4245,8 +4247,8 @@ static inline void bulkhead_worker_init_(bulkhead_worker_ *worker, bulkhead *b)
     worker->joinable = worker->retired = false;
 }
 
-/* Creates the worker that was planned. If that fails and there is no other, returns why the job
- * that is just being submitted is refused: EAGAIN, ENOMEM; else 0. */
+/* Creates the worker that was planned. If that fails and no other will take a job, returns why the
+ * job that is just being submitted is refused: EAGAIN, ENOMEM; else 0. */
 PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine)
 {
     int error = 0;
@@ -4290,7 +4292,8 @@ PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine)
             worker->next_free = b->vacant;
             b->vacant = worker;
         }
-        if (b->threads != b->stuck || !bulkhead_give_up_(b, &s, mine)) {
+        bool none = b->threads == b->stuck || bulkhead_all_wait_(b);
+        if (!none || !bulkhead_give_up_(b, &s, mine)) {
             error = 0;
         }
         bulkhead_grant_(b, &s); /* callers who wait */
@@ -4500,12 +4503,24 @@ PLIM_SLOW_ bool bulkhead_keeps_others_(const bulkhead *b)
            bulkhead_is_executor_(b);
 }
 
-/* A thread that holds permits and waits for this very bulkhead, without a time limit: for a job, or
- * to be let in. On its stack. */
+/* Is the thread a worker that could take another job? One that is stuck ends with its body. */
+PLIM_SLOW_ bool bulkhead_is_worker_(const bulkhead *b, uint64_t thread)
+{
+    const bulkhead_worker_ *at = b->workers;
+    while (at != NULL && at->id != thread) {
+        at = at->next;
+    }
+    return at != NULL &&
+           (at->job == NULL || plim_load_relaxed_(&at->job->phase_) != BULKHEAD_STUCK_);
+}
+
+/* A thread that holds permits, or is a worker, and waits for this very bulkhead, without a time
+ * limit: for a job, or to be let in. On its stack. */
 typedef struct bulkhead_nesting_ {
     plim_node_ node;
     uint64_t held;              /* permits */
     bool serves;                /* it is in the executor's loop, and so holds those of ready jobs */
+    bool works;                 /* it is a worker, and not stuck */
     bulkhead_job *mine;         /* that the thread runs, or NULL */
     const bulkhead_job *job;    /* that it waits for, */
     const plim_waiter_ *waiter; /* or its wait to be let in */
@@ -4530,6 +4545,7 @@ PLIM_SLOW_ bool bulkhead_nests_too_deep_(const bulkhead *b, bulkhead_nesting_ *n
     const uint64_t ready = plim_load_relaxed_(&b->ready);
     nesting->held = bulkhead_holds_(b, &nesting->mine, timeout_ns);
     nesting->serves = bulkhead_is_executor_(b);
+    nesting->works = bulkhead_is_worker_(b, self);
     nesting->thread = self;
     uint64_t waiting = nesting->held + (nesting->serves ? ready : 0);
     if (waiting == 0) {
@@ -4543,15 +4559,34 @@ PLIM_SLOW_ bool bulkhead_nests_too_deep_(const bulkhead *b, bulkhead_nesting_ *n
     return waiting >= plim_load_relaxed_(&b->permits);
 }
 
-/* The thread, as bulkhead_nests_too_deep_ has seen it, waits: for the job, or by the waiter. */
-static inline void bulkhead_nest_(bulkhead *b, bulkhead_nesting_ *nesting, bulkhead_job *job,
-                                  const plim_waiter_ *waiter, int64_t timeout_ns)
+/* Does every worker wait? Then those that could not be created are missed: nobody else takes what is
+ * ready. Each worker waits in one place; one that became stuck as it waited is no longer counted. */
+PLIM_SLOW_ bool bulkhead_all_wait_(const bulkhead *b)
+{
+    uint32_t waiting = 0;
+    for (plim_node_ *at = b->nestings.first; at != NULL; at = at->next) {
+        const bulkhead_nesting_ *other = (const bulkhead_nesting_ *)(const void *)at;
+        waiting +=
+            other->works && bulkhead_nesting_waits_(other) &&
+            (other->mine == NULL || plim_load_relaxed_(&other->mine->phase_) != BULKHEAD_STUCK_);
+    }
+    return waiting != 0 && waiting == b->threads - b->stuck;
+}
+
+/* The thread, as bulkhead_nests_too_deep_ has seen it, waits: for the job, or by the waiter. If it is
+ * the last worker to wait, one more is tried to be had, after the section. */
+static inline void bulkhead_nest_(bulkhead *b, bulkhead_section_ *s, bulkhead_nesting_ *nesting,
+                                  bulkhead_job *job, const plim_waiter_ *waiter, int64_t timeout_ns)
 {
     nesting->job = job;
     nesting->waiter = waiter;
-    nesting->listed = (nesting->held != 0 || nesting->serves) && timeout_ns == PLIM_FOREVER;
+    nesting->listed =
+        (nesting->held != 0 || nesting->serves || nesting->works) && timeout_ns == PLIM_FOREVER;
     if (nesting->listed) {
         plim_append_(&b->nestings, &nesting->node);
+    }
+    if (nesting->listed && nesting->works && bulkhead_all_wait_(b)) {
+        bulkhead_staff_(b, s);
     }
     if (nesting->listed && nesting->mine != NULL) {
         nesting->mine->waits_for_ = job;
@@ -4572,7 +4607,7 @@ PLIM_SLOW_ void bulkhead_unnest_(bulkhead *b, bulkhead_nesting_ *nesting)
 
 static inline bulkhead_nesting_ bulkhead_no_nesting_(void)
 {
-    bulkhead_nesting_ none = {{NULL, NULL}, 0, false, NULL, NULL, NULL, 0, false};
+    bulkhead_nesting_ none = {{NULL, NULL}, 0, false, false, NULL, NULL, NULL, 0, false};
     return none;
 }
 
@@ -4683,9 +4718,10 @@ PLIM_CALLED_ int bulkhead_get_in_(bulkhead *b, int64_t timeout_ns, int64_t since
         self.gone = self.nudged = self.owed = false;
         self.since = since;
         bulkhead_enqueue_(b, &s, &self.entry);
-        bulkhead_nest_(b, &nest, NULL, &self.waiter, timeout_ns);
+        bulkhead_nest_(b, &s, &nest, NULL, &self.waiter, timeout_ns);
     }
     bulkhead_unlock_(b, &s);
+    bulkhead_after_(b, &s);
     if (error == 0 && !takes) {
         error = bulkhead_queue_up_(b, &self, timeout_ns);
         bulkhead_unnest_(b, &nest);
@@ -4905,10 +4941,11 @@ PLIM_CALLED_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhea
     self.since = since;
     plim_store_relaxed_(&job->phase_, BULKHEAD_ROOM_);
     if (nesting != NULL) {
-        bulkhead_nest_(b, nesting, NULL, &self.waiter, timeout_ns);
+        bulkhead_nest_(b, s, nesting, NULL, &self.waiter, timeout_ns);
     }
     plim_append_(&b->room, &self.waiter.node);
     bulkhead_unlock_(b, s);
+    bulkhead_after_(b, s);
     /* It is the workers who make room, and they may want the CPU: so it is offered to them. */
     const int64_t until = bulkhead_until_(timeout_ns);
     bool on = true;
@@ -5001,7 +5038,7 @@ PLIM_CALLED_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t t
         return error;
     }
     if (nesting != NULL) {
-        bulkhead_nest_(b, nesting, job, NULL, wait_ns);
+        bulkhead_nest_(b, &s, nesting, job, NULL, wait_ns);
     }
     if (!admits) {
         error = bulkhead_await_room_(b, &s, job, timeout_ns, since, nesting == NULL ? &here : NULL);
@@ -5287,9 +5324,10 @@ PLIM_CALLED_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
                  (phase == BULKHEAD_STUCK_ && b->supervisor_id == plim_thread_id_());
     int error = never ? EDEADLK : 0;
     if (error == 0) {
-        bulkhead_nest_(b, &nest, job, NULL, timeout_ns);
+        bulkhead_nest_(b, &s, &nest, job, NULL, timeout_ns);
     }
     bulkhead_unlock_(b, &s);
+    bulkhead_after_(b, &s);
     if (error == 0) {
         plim_place_ *here = *plim_here_();
         if (plim_may_wait_(here, &job->place_, NULL)) {

@@ -390,6 +390,27 @@ TEST a_refused_entry_takes_the_job_that_has_none(void)
     ENDS_WELL();
 }
 
+static int cancel_and_refuse(void *ctx, void (*run)(void *), void *arg)
+{
+    (void)ctx, (void)run, (void)arg;
+    trick.error = bulkhead_cancel(&on.b, &on.g[0].job);
+    return ENOBUFS;
+}
+
+TEST a_refused_entry_takes_no_job_if_none_waits_for_it(void)
+{
+    plim_executor executor = {cancel_and_refuse, NULL};
+    bulkhead_options options = {.type = BULKHEAD_ASYNC, .executor = &executor};
+    trick.error = -1;
+    ASSERT_INT(0, make_with(&on.b, &options));
+    ASSERT_INT(0, bulkhead_submit(&on.b, &on.g[0].job)); /* it was accepted, and cancelled */
+    ASSERT_INT(0, trick.error);
+    ASSERT(is_done(&on.g[0]));
+    ASSERT_INT(BULKHEAD_CANCELLED, on.g[0].job.outcome);
+    ASSERT_INT(1, atomic_load(&on.g[0].dones));
+    ENDS_WELL();
+}
+
 TEST a_call_that_does_not_begin_in_time_leaves_nothing_in_the_executor(void)
 {
     plim_executor executor = {pool_execute, &hands};
@@ -559,6 +580,7 @@ SUITE(executors_suite)
     RUN_TEST(an_entry_runs_whatever_job_is_first);
     RUN_TEST(an_entry_that_is_left_is_used_by_the_next_job);
     RUN_TEST(a_refused_entry_takes_the_job_that_has_none);
+    RUN_TEST(a_refused_entry_takes_no_job_if_none_waits_for_it);
     RUN_TEST(a_call_that_does_not_begin_in_time_leaves_nothing_in_the_executor);
     RUN_TEST(retries_delays_and_run_timeouts_work_on_an_executor);
     RUN_TESTp(a_job_on_an_executor_that_waits_for_itself_is_told, NEST_INVOKE);

@@ -128,6 +128,25 @@ static void one_told(void)
 SCENARIO(nested, "of two jobs that wait for their own bulkhead one is told", async_2, one_told,
          BODIES(nest_0, nest_1), .spare = 2, .preemptions = 1);
 
+/* The only worker that can be had needs another job: it is not left without one. */
+static int need_another(bulkhead_job *job)
+{
+    explore_check(submit(1, 0) == 0);
+    bulkhead_outcome outcome = see_it_end(1);
+    explore_check(outcome == BULKHEAD_ABORTED);
+    world.runs[job - world.job]++;
+    return 0;
+}
+
+static void needy_0(void)
+{
+    world.job[0].run = need_another;
+    job_0();
+}
+
+SCENARIO(no_second_worker, "a wait of the only worker does not hang", async_2, all_given_back,
+         BODIES(needy_0, enter_and_go), .spare = 1, .preemptions = 2);
+
 static int stand_in_line(void *ctx, void (*run)(void *), void *arg)
 {
     (void)ctx;

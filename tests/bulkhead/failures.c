@@ -114,6 +114,82 @@ TEST a_worker_more_that_cannot_be_had_costs_nothing_but_speed(void)
     PASS();
 }
 
+/* A job that needs another one, which finds no worker. */
+typedef struct needy {
+    bulkhead *b;
+    bulkhead_job job, other;
+    int submitted, error;
+    int what;   /* how it waits */
+    bool later; /* there are threads again when it waits */
+    atomic_int runs, dones;
+} needy;
+
+enum { NEED_A_JOB, NEED_A_CALL, NEED_A_PERMIT, NEED_IN_DONE };
+
+static int count_call(void *arg)
+{
+    atomic_fetch_add((atomic_int *)arg, 1);
+    return 0;
+}
+
+static void need(needy *n)
+{
+    n->other.run = count;
+    n->other.arg = &n->runs;
+    atomic_store(&threads_left, 0);
+    n->submitted = n->what == NEED_A_CALL ? 0 : bulkhead_submit(n->b, &n->other);
+    if (n->later) {
+        plenty();
+    }
+    n->error = n->what == NEED_A_CALL     ? bulkhead_invoke(n->b, count_call, &n->runs, NULL)
+               : n->what == NEED_A_PERMIT ? bulkhead_enter(n->b)
+                                          : bulkhead_wait(&n->other, PLIM_FOREVER);
+    if (n->what == NEED_A_PERMIT && n->error == 0) {
+        n->error = bulkhead_leave(n->b);
+    }
+}
+
+static int run_needy(bulkhead_job *job)
+{
+    needy *n = job->arg;
+    if (n->what != NEED_IN_DONE) {
+        need(n);
+    }
+    return 0;
+}
+
+static void needy_in_done(bulkhead_job *job)
+{
+    needy *n = job->arg;
+    if (n->what == NEED_IN_DONE) {
+        need(n);
+    }
+    atomic_fetch_add(&n->dones, 1);
+}
+
+/* Its thread is the only worker. So the wait gets one more, or what it waits for ends. */
+TEST a_wait_of_the_only_worker_does_not_hang(int what, bool later)
+{
+    bulkhead b;
+    needy n = {.b = &b, .what = what, .later = later, .submitted = -1, .error = -1};
+    n.job = (bulkhead_job){.run = run_needy, .done = needy_in_done, .arg = &n, .detached = true};
+    plenty();
+    async_of(&b, 2, 0);
+    ASSERT_EQ_FMT(0, bulkhead_submit(&b, &n.job), "%d");
+    ASSERT(EVENTUALLY(atomic_load(&n.dones) == 1));
+    ASSERT_EQ_FMT(0, n.submitted, "%d");
+    ASSERT_EQ_FMT(what == NEED_A_CALL && !later ? EAGAIN : 0, n.error, "%d");
+    if (what != NEED_A_CALL) {
+        ASSERT_EQ_FMT(0, bulkhead_wait(&n.other, PLIM_FOREVER), "%d");
+        ASSERT_EQ_FMT(later ? BULKHEAD_SUCCEEDED : BULKHEAD_ABORTED, n.other.outcome, "%d");
+    }
+    ASSERT_EQ_FMT((int)later, atomic_load(&n.runs), "%d");
+    bulkhead_stats s = bulkhead_snapshot(&b);
+    ASSERT_EQ_FMT(0u, s.in_use + s.queued, "%u");
+    ASSERT(comes_to_an_end(&b));
+    PASS();
+}
+
 TEST a_resize_that_gets_no_thread_changes_the_limit_anyway(void)
 {
     bulkhead b;
@@ -360,6 +436,10 @@ SUITE(bulkhead_failures)
     RUN_TESTp(the_first_job_is_refused_without, PLENTY, 0, EAGAIN);
     RUN_TESTp(the_first_job_is_refused_without, PLENTY, 0, ENOMEM);
     RUN_TEST(a_worker_more_that_cannot_be_had_costs_nothing_but_speed);
+    for (int what = NEED_A_JOB; what <= NEED_IN_DONE; what++) {
+        RUN_TESTp(a_wait_of_the_only_worker_does_not_hang, what, false);
+        RUN_TESTp(a_wait_of_the_only_worker_does_not_hang, what, true);
+    }
     RUN_TEST(a_resize_that_gets_no_thread_changes_the_limit_anyway);
     RUN_TESTp(a_job_that_needs_a_supervisor_is_refused_without_one,
               (bulkhead_job){.delay_ns = PLIM_MS(1)}, EAGAIN);

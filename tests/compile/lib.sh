@@ -27,7 +27,7 @@ here=$(cd "$(dirname "$0")" && pwd) || exit 1
 root=$(cd "$here/../.." && pwd) || exit 1
 quick= all=
 passed=0 failed=0 skipped=0
-part=${PART:-1/1} asked=0
+portion=${PART:-1/1} asked=0
 
 # The warnings that every header must survive. -pedantic-errors is not the same as -Wpedantic
 # -Werror: gcc has pedantic errors that are no pedantic warnings.
@@ -53,7 +53,7 @@ how()
 setup()
 {
     BUILD=${BUILD:-$root/build}
-    work=$1_${part%/*}
+    work=$1_${portion%/*}
     mkdir -p "$BUILD/compile/$work" || exit 1
     BUILD=$(cd "$BUILD" && pwd) || exit 1
     work=$BUILD/compile/$work
@@ -63,7 +63,7 @@ setup()
 
 skip()
 {
-    [ "${part%/*}" -eq 1 ] || return 0 # the first part says so
+    [ "${portion%/*}" -eq 1 ] || return 0 # the first part says so
     echo "skipped: $*"
     skipped=$((skipped + 1))
 }
@@ -182,7 +182,7 @@ begin()
 job()
 {
     asked=$((asked + 1))
-    [ $((asked % ${part#*/} + 1)) -eq "${part%/*}" ] || return 0
+    [ $((asked % ${portion#*/} + 1)) -eq "${portion%/*}" ] || return 0
     printf '%s\n' "$*" >>queue
     queued=$((queued + 1))
 }

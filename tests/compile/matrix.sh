@@ -27,7 +27,8 @@ choose_compilers
 # metrics: does not; but use_metrics.c includes those three.
 allocating=' weighted_sem bulkhead loop_scheduler metrics '
 
-# Headers without the core: its switches mean nothing to them.
+# Headers without the core: its switches, and what a platform lacks, mean nothing to them. To compile
+# metrics.h is to compile all headers, so CI does not ask what cannot have another answer.
 coreless=' metrics '
 
 # ---- The files to compile ------------------------------------------------------------------------
@@ -52,9 +53,11 @@ use()
 split_lines "$headers"
 eval "set -- $split" # now "$@" are the headers
 names='' layouts='' pairs=''
+cored=''
 for header; do
     name=$(name "$header")
     names="$names $name"
+    case $coreless in *" $name "*) ;; *) cored="$cored $name" ;; esac
     if [ ! -f "$here/use_$name.c" ]; then
         echo "tests/compile/use_$name.c is missing: it has to use all of $name.h" >&2
         exit 1
@@ -298,6 +301,17 @@ another_release()
         END { exit defined_as != 1 || compared == 0 }' "$1"
 }
 
+# with_core, with_all: the groups that follow are about the headers that have the core, or about all
+every_name=$names
+with_core()
+{
+    [ -n "$all" ] || names=$cored
+}
+with_all()
+{
+    names=$every_name
+}
+
 # musl-gcc is gcc with another C library: it writes the same code.
 coders=$c_compilers
 [ -n "$all" ] || coders=$(echo "$c_compilers " | sed 's/ musl-gcc / /')
@@ -337,6 +351,7 @@ if [ -n "$pairs" ]; then
     finish
 fi
 
+with_core
 begin 'waiting on C11 conditions (PLIM_PARK_CND), on POSIX conditions'
 real=$compile
 [ -n "$all" ] || compile=-fsyntax-only # the next group writes their code
@@ -355,6 +370,7 @@ compile=$real
 
 # ---- What ends up in the object file -------------------------------------------------------------
 
+with_all
 begin 'no global symbol, no static data, no libatomic, no malloc'
 for name in $names; do
     allocates=0
@@ -402,6 +418,7 @@ fi
 
 # ---- Switches ------------------------------------------------------------------------------------
 
+with_core
 begin 'switches compile: NDEBUG, unsigned char, PLIM_*, sanitizers ...'
 real=$compile
 for flags in -DNDEBUG -funsigned-char -fshort-enums -DPLIM_PROCESS_SHARED -DPLIM_SPIN=0 \
@@ -472,6 +489,7 @@ compile=$real
 
 # ---- More warnings -------------------------------------------------------------------------------
 
+with_all
 begin 'optimised, and with the warnings that projects like to add'
 extra="-Wundef -Wcast-align -Wcast-qual -Wwrite-strings -Wredundant-decls -Wnull-dereference \
     -Wdouble-promotion -Wformat=2 -Wswitch-enum -Wvla -Wmissing-declarations"
@@ -573,6 +591,7 @@ target()
     done
 }
 
+with_core
 begin '32 bits: -m32, -mx32, with 32 and 64 bits of time_t'
 for cc in gcc clang; do
     case " $c_compilers " in *" $cc "*) ;; *) continue ;; esac
@@ -654,6 +673,7 @@ finish
 
 # ---- What must not compile -----------------------------------------------------------------------
 
+with_all
 begin 'two releases in one file: a readable error'
 for second; do
     name=$(name "$second")
@@ -678,6 +698,7 @@ for second; do
 done
 finish
 
+with_core
 begin 'no lock-free 8-byte atomics: a readable error'
 none="-U__GCC_HAVE_SYNC_COMPARE_AND_SWAP_8 -U__GCC_ATOMIC_LLONG_LOCK_FREE \
     -D__GCC_ATOMIC_LLONG_LOCK_FREE=1 -U__CLANG_ATOMIC_LLONG_LOCK_FREE \
@@ -701,6 +722,7 @@ else
 fi
 finish
 
+with_all
 begin 'an allocator that is only half defined: a readable error'
 for name in $names; do
     [ "$name" != semaphore ] || continue # it allocates nothing
