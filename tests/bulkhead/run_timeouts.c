@@ -207,6 +207,58 @@ TEST the_done_of_a_job_that_timed_out_must_not_wait_for_it(void)
     ENDS_WELL();
 }
 
+/* A job that waits for others when it is stuck, and again in its done. */
+typedef struct late_waiter {
+    bulkhead_job job;
+    int errors[4];
+    atomic_bool ended;
+} late_waiter;
+
+static void submit_and_wait(late_waiter *w, int which)
+{
+    w->errors[2 * which] = bulkhead_submit(&on.b, &on.g[which].job);
+    w->errors[2 * which + 1] = bulkhead_wait(&on.g[which].job, PLIM_FOREVER);
+}
+
+static int wait_when_stuck(bulkhead_job *job)
+{
+    while (!bulkhead_job_cancelled(job)) {
+        rest(PLIM_US(100));
+    }
+    submit_and_wait(job->arg, 0);
+    return 0;
+}
+
+static void wait_in_late_done(bulkhead_job *job)
+{
+    late_waiter *w = job->arg;
+    submit_and_wait(w, 1);
+    atomic_store(&w->ended, true);
+}
+
+TEST a_stuck_job_may_wait_for_others(void)
+{
+    static late_waiter w;
+    memset((void *)&w, 0, sizeof w);
+    w.job = (bulkhead_job){.run = wait_when_stuck,
+                           .done = wait_in_late_done,
+                           .arg = &w,
+                           .detached = true,
+                           .run_timeout_ns = PLIM_MS(1)};
+    ASSERT(make(&on.b, BULKHEAD_ASYNC, 2, 0));
+    ASSERT_INT(0, bulkhead_submit(&on.b, &w.job));
+    for (int i = 0; i < 2; i++) {
+        ASSERT(has_entered(&on.g[i]));
+        ASSERT(EVENTUALLY(plim_waiters_(plim_load_relaxed_(&on.g[i].job.over_.word)) == 1));
+        let_go(&on.g[i]);
+    }
+    ASSERT(EVENTUALLY(atomic_load(&w.ended)));
+    for (int i = 0; i < 4; i++) {
+        ASSERT_INT(0, w.errors[i]);
+    }
+    ENDS_WELL();
+}
+
 SUITE(run_timeouts_suite)
 {
     SET_SETUP(set_the_stage, NULL);
@@ -220,4 +272,5 @@ SUITE(run_timeouts_suite)
     RUN_TEST(invoke_waits_for_the_end_of_a_body_that_timed_out);
     RUN_TEST(short_bodies_do_not_time_out);
     RUN_TEST(a_timeout_may_race_with_the_end_of_the_body);
+    RUN_TEST(a_stuck_job_may_wait_for_others);
 }

@@ -312,6 +312,12 @@ with_all()
     names=$every_name
 }
 
+# asks FLAGS NAME: may the answer be another than without the flags?
+asks()
+{
+    [ -z "$1" ] || [ -n "$all" ] || case "$cored " in *" $2 "*) ;; *) return 1 ;; esac
+}
+
 # musl-gcc is gcc with another C library: it writes the same code.
 coders=$c_compilers
 [ -n "$all" ] || coders=$(echo "$c_compilers " | sed 's/ musl-gcc / /')
@@ -359,11 +365,15 @@ with_c -s c11 "$cnd" alone
 with_c -s c11 "$posix" alone
 with_cxx -s c++11 "$cnd" alone
 if [ -z "$quick" ]; then
-    with_c -s 'c2x gnu17' "$cnd" alone
+    with_c -s gnu17 "$cnd" alone
+    with_cxx -s c++20 "$posix" alone
+fi
+if [ -n "$all" ]; then
+    with_c -s c2x "$cnd" alone
     with_c -s gnu17 "$posix" alone
     with_cxx -s c++20 "$cnd" alone
     with_cxx -s 'c++11 c++20' "$cnd" wrapped
-    with_cxx -s 'c++11 c++20' "$posix" alone
+    with_cxx -s c++11 "$posix" alone
 fi
 finish
 compile=$real
@@ -421,6 +431,8 @@ fi
 with_core
 begin 'switches compile: NDEBUG, unsigned char, PLIM_*, sanitizers ...'
 real=$compile
+everybody=$c_modes
+[ -n "$all" ] || c_modes=$(echo "$c_modes " | tr ' ' '\n' | grep -v "^musl-gcc/" | tr '\n' ' ')
 for flags in -DNDEBUG -funsigned-char -fshort-enums -DPLIM_PROCESS_SHARED -DPLIM_SPIN=0 \
     -DPLIM_SPIN=1000000 "'-DPLIM_ASSERT(c,t)=((void)0)'" -DPLIM_USE_PTHREADS \
     -DPLIM_WORKER_SIGNALS -fsanitize=thread \
@@ -435,7 +447,7 @@ for flags in -DNDEBUG -funsigned-char "'-DPLIM_ASSERT(c,t)=((void)0)'" \
     "$cnd -fsanitize=thread -fno-exceptions -fno-rtti"; do
     with_cxx -s c++11 "$flags" alone
 done
-compile=$real
+compile=$real c_modes=$everybody
 finish
 
 begin 'switches have their effect'
@@ -482,8 +494,9 @@ for macro in -D_GNU_SOURCE -D_DEFAULT_SOURCE -D_BSD_SOURCE -D_POSIX_C_SOURCE=1 \
     -D_XOPEN_SOURCE=500 -D_XOPEN_SOURCE=600 -D_XOPEN_SOURCE=700; do
     # glibc warns that _BSD_SOURCE is old, but musl still goes by it.
     with_c -s c11 "$macro -Wredundant-decls -Wno-cpp" last
-    with_c -s c11 "$posix $macro -Wredundant-decls -Wno-cpp" last
+    [ -z "$all" ] || with_c -s c11 "$posix $macro -Wredundant-decls -Wno-cpp" last
 done
+[ -n "$all" ] || with_c -s c11 "$posix -D_GNU_SOURCE -Wredundant-decls -Wno-cpp" last
 finish
 compile=$real
 
@@ -519,6 +532,7 @@ except="-Wno-padded -Wno-declaration-after-statement -Wno-used-but-marked-unused
     -Wno-unsafe-buffer-usage -Wno-switch-default -Wno-unknown-warning-option"
 for name in $names; do
     for flags in '' "$cnd" "$posix"; do
+        asks "$flags" $name || continue
         case $c_compilers in
         *clang*)
             job "clang -std=c11 -Weverything -Werror $except $flags -fsyntax-only alone_$name.c"
@@ -583,8 +597,9 @@ target()
         allocates=0
         case $allocating in *" $name "*) allocates=1 ;; esac
         for flags in '' "$cnd" "$posix"; do
+            [ -z "$flags" ] || [ -n "$all" ] || [ "$flags" = "$posix" ] || continue
             job "$1 $2 -std=c11 $strict $flags -fsyntax-only last_$name.c"
-            job "$1 $2 -std=gnu17 $strict $flags -fsyntax-only alone_$name.c"
+            [ -z "$all" ] || job "$1 $2 -std=gnu17 $strict $flags -fsyntax-only alone_$name.c"
         done
         object
         job "built $3 $allocates $object $1 $2 -std=c11 -O1 $strict -fno-pic alone_$name.c"

@@ -14,7 +14,7 @@
 #include "../scarcity.h"
 
 /* Something that happens once when a thread is about to be created, or refused. */
-static void (*before_creating)(void);
+static _Atomic(deed) before_creating;
 
 __attribute__((unused)) static int create_c11_late(thrd_t *t, int (*run)(void *), void *arg)
 {

@@ -13,7 +13,7 @@
 #include <sched.h>
 
 /* Done once: when the next memory has been given back. */
-static void (*once_freed)(void);
+static _Atomic(deed) once_freed;
 
 static void give_memory_and_more(void *memory)
 {
