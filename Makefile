@@ -8,7 +8,6 @@ STD     = -std=c11
 SHELL   = /bin/sh
 
 HEADERS  = semaphore.h weighted_sem.h bulkhead.h loop_scheduler.h metrics.h
-STAMPED  = $(filter-out metrics.h,$(HEADERS))# those with the core
 WARNINGS = -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror
 
 export BUILD CC CXX CFLAGS WARNINGS GREATEST PREFIX INCLUDEDIR DESTDIR INSTALL QUICK BENCH_FLAGS
@@ -74,28 +73,27 @@ cross: ## the unit tests on other targets, by qemu and wine
 
 # ---- housekeeping
 
-FORMATTED = $(HEADERS) $(wildcard core/*.h tests/*.[ch] tests/*/*.[ch] tests/*/*.cc bench/*.[ch] \
+FORMATTED = $(wildcard src/*.h src/*/*.h tests/*.[ch] tests/*/*.[ch] tests/*/*.cc bench/*.[ch] \
             bench/*.cc examples/*.c)
 
 .PHONY: format check-format stamp check-stamp check-version check-docs
 format: ## lay out the code as .clang-format says
-	clang-format -i core/*.h
-	@$(MAKE) -s stamp
 	clang-format -i $(FORMATTED)
+	@$(MAKE) -s stamp
 check-format: # is the code laid out so?
 	@command -v clang-format >/dev/null || { echo "skipped: clang-format is not installed"; exit 77; }; \
 	 clang-format --dry-run -Werror $(FORMATTED)
 
-stamp: ## renew the blocks that the headers share, from core/
+stamp: ## assemble the headers from src/
 	@mkdir -p $(BUILD)
-	@for h in $(STAMPED); do \
-	   awk -v dir=core -f tools/stamp.awk $$h >$(BUILD)/stamped || exit 1; \
-	   cmp -s $(BUILD)/stamped $$h || { cp $(BUILD)/stamped $$h; echo "stamped $$h"; }; \
+	@for h in $(HEADERS); do \
+	   awk -f tools/assemble.awk src/$$h >$(BUILD)/assembled || exit 1; \
+	   cmp -s $(BUILD)/assembled $$h || { cp $(BUILD)/assembled $$h; echo "stamped $$h"; }; \
 	 done
-check-stamp: # are the shared blocks what core/ says?
-	@for h in $(STAMPED); do \
-	   awk -v dir=core -f tools/stamp.awk $$h | diff -u $$h - || \
-	     { echo "$$h is not what core/ says: make stamp"; exit 1; }; \
+check-stamp: # are the headers what src/ says?
+	@for h in $(HEADERS); do \
+	   awk -f tools/assemble.awk src/$$h | diff -u $$h - || \
+	     { echo "$$h is not what src/ says: edit src/, then make stamp"; exit 1; }; \
 	 done
 check-version: # is there one version everywhere?
 	@tools/check-version.sh

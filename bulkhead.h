@@ -177,8 +177,13 @@
  *                            address; so it is done anyway on systems other than Linux, Windows
  *                            and macOS
  */
+
 #ifndef PLIM_BULKHEAD_H
 #define PLIM_BULKHEAD_H
+
+/* ==== src/bulkhead/api.h ====================================================================== */
+
+/* What it offers. Everything after this file is how it is done. */
 
 #if !(defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L) && \
     !(defined(__cplusplus) && __cplusplus >= 201103L)
@@ -458,12 +463,11 @@ static inline const char *bulkhead_outcome_name(bulkhead_outcome outcome);
  * permit, and before close returns, whatever its timeout. */
 static inline plim_executor bulkhead_executor(bulkhead *b);
 
-/* ============================================================================================== */
-/* Implementation. The stamped blocks are the same in all headers of Plimsoll that have them.     */
-
+/* How it is done. This file is assembled from src/ by `make stamp`: edit it there. */
 #define PLIM_WANTS_THREADS_
 
-/* >>> threads (stamped from core/threads.h by `make stamp`; edit it there) */
+/* ==== src/core/threads.h ====================================================================== */
+
 /* PLIM_PARK_CND, if defined, parks on mutexes and conditions instead of the system's wait on an
  * address; so it is done anyway where the system has none. Define it everywhere in a program or
  * nowhere: objects are larger then (see struct plim_counter). */
@@ -683,9 +687,9 @@ static inline void plim_thread_yield_(void)
 
 #endif /* PLIM_USE_PTHREADS */
 #endif /* PLIM_THREADS_ */
-/* <<< threads */
 
-/* >>> core (stamped from core/core.h by `make stamp`; edit it there) */
+/* ==== src/core/platform.h ===================================================================== */
+
 #ifdef PLIM_CORE_VERSION
 #if PLIM_CORE_VERSION != 100
 #error "Plimsoll headers of different releases meet here (core 0.1.0): copy all from one release"
@@ -694,19 +698,12 @@ static inline void plim_thread_yield_(void)
 #define PLIM_CORE_VERSION 100 /* 0.1.0, as major * 10000 + minor * 100 + patch */
 
 /*
- * The core of Plimsoll: one 64-bit atomic word that counts permits, and the way to wait for one.
- *
- *   1. Language      what differs between C11 and C++11, and between compilers
- *   2. Time          relative nanoseconds in, saturating absolute deadlines inside
- *   3. Platform      atomics by name, clock, processors, parking; a test build replaces all of it
- *   4. The word      its fields, who may change them, and the invariants
- *   5. Transitions   pure functions  word -> (word, wake-ups, answer)
- *   6. Operations    load, transition, commit; and the waiter's loop
- *
- * Nothing here has external linkage or static state. A name that ends in '_' is private.
+ * The platform: language, time, atomics by name, clock and processors. The counter is built on it,
+ * and everything else in Plimsoll on that. Nothing in the core has external linkage or static
+ * state. A name that ends in '_' is private.
  */
 
-/* ---- 1. Language ---------------------------------------------------------------------------- */
+/* ---- Language ---- */
 
 #include <errno.h>
 #include <limits.h>
@@ -758,7 +755,7 @@ typedef struct plim_executor {
     void *ctx;
 } plim_executor;
 
-/* ---- 2. Time -------------------------------------------------------------------------------- */
+/* ---- Time ---- */
 
 #define PLIM_FOREVER INT64_MAX /* a timeout that never passes */
 #define PLIM_NONE (-1)         /* in options, where 0 stands for a default: really none */
@@ -773,7 +770,7 @@ static inline int64_t plim_deadline_(int64_t now, int64_t timeout_ns)
     return timeout_ns > INT64_MAX - now ? PLIM_FOREVER : now + timeout_ns;
 }
 
-/* ---- 3. Platform ---------------------------------------------------------------------------- */
+/* ---- Platform ---- */
 
 /*
  * Everything below touches shared memory, the clock and the kernel through these names only:
@@ -982,7 +979,17 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
 #endif
 #endif /* PLIM_PLATFORM */
 
-/* ---- 4. The word ---------------------------------------------------------------------------- */
+#endif /* PLIM_CORE_VERSION */
+
+/* ==== src/core/counter.h ====================================================================== */
+
+#ifndef PLIM_COUNTER_H_
+#define PLIM_COUNTER_H_
+
+/*
+ * The counter: one 64-bit atomic word that counts permits, and its transitions, each a pure
+ * function  word -> (word, wake-ups, answer).
+ */
 
 /*
  *   63      33   32    31       13   12    11   8  7    4  3      0
@@ -1131,8 +1138,6 @@ static inline uint32_t plim_half_(uint64_t w, int lane)
 
 PLIM_STATIC_ASSERT_(PLIM_PERMITS_MAX == (1u << 30) - 1, "AVAILABLE has 31 bits with its sign");
 PLIM_STATIC_ASSERT_(PLIM_WAITERS_MAX == UINT32_MAX >> 13, "WAITERS is the top of the low half");
-
-/* ---- 5. Transitions ------------------------------------------------------------------------- */
 
 /*
  * Each is a pure function of the word that was read. The operations below commit its result with
@@ -1311,7 +1316,12 @@ static inline plim_step plim_wait_step_(uint64_t w, int lane, bool aged, bool ex
     return plim_answer_(w, PLIM_SLEEPS_);
 }
 
-/* ---- 6. Operations -------------------------------------------------------------------------- */
+#endif /* PLIM_COUNTER_H_ */
+
+/* ==== src/core/park.h ========================================================================= */
+
+#ifndef PLIM_PARK_H_
+#define PLIM_PARK_H_
 
 /*
  * Parking. plim_park_ returns when woken, when the deadline has passed, when that half of the word
@@ -1681,6 +1691,17 @@ PLIM_FAST_ bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_step 
 
 #endif /* PLIM_PARK_CND */
 
+#endif /* PLIM_PARK_H_ */
+
+/* ==== src/core/operations.h =================================================================== */
+
+#ifndef PLIM_OPERATIONS_H_
+#define PLIM_OPERATIONS_H_
+
+/*
+ * What can be done with a counter: load, transition, commit; and the loop of a thread that waits.
+ */
+
 /* A waiter is promoted to the starving lane when it is woken, finds nothing, and has waited this
  * long for each thread that waits, itself included. Were it the same for all, everybody would be
  * promoted as soon as a turn of all waiters takes longer, and every permit then be handed over at
@@ -1969,48 +1990,14 @@ static inline void plim_close_(plim_counter *c)
     }
 }
 
-#endif /* PLIM_CORE_VERSION */
-/* <<< core */
+#endif /* PLIM_OPERATIONS_H_ */
 
-/* >>> gate (stamped from core/gate.h by `make stamp`; edit it there) */
-#ifndef PLIM_GATE_H_
-#define PLIM_GATE_H_
+/* ==== src/core/list.h ========================================================================= */
 
-/*
- * A gate: a word that many change with one atomic step while nobody waits, and under a lock as
- * soon as somebody does; and those who wait, in lists that the lock protects.
- *
- * The two lowest bits of the word belong to the gate, the rest to its owner:
- *
- * HELD      The lock is held and the word belongs to its holder, for a moment.
- * WATCHED   Somebody is concerned by the next change, whatever it is: so it must be made under the
- *           lock, which looks after them. Set and cleared under the lock.
- *
- * There are two ways to change the word. The fast one, a single compare-exchange, is open while
- * both bits are 0. Everything else holds the lock, and begins by setting HELD (or finds WATCHED
- * set): from then on every compare-exchange of the fast way fails or is not even tried, so the
- * holder works on a copy and stores it when it is done.
- *
- * Why nobody who waits is forgotten. Who has to wait decides so under the lock, with the word
- * frozen, and joins its list in the same critical section, which leaves WATCHED set as long as it
- * waits. So whatever could end the wait happens under the lock from then on, and the owner sees to
- * it that each such section ends those waits that it can.
- *
- * Memory orders. A fast change acquires when it takes something and releases when it gives
- * something back. Setting HELD is an acquire, so the holder sees what came with earlier gifts (if
- * WATCHED was set, they came under the lock, which is an acquire itself); storing the word back is
- * a release, which passes it on to the next fast taker. Those whose waits are ended under the lock
- * get it by the release of their `wake`.
- */
-#define PLIM_HELD_ ((uint64_t)1)
-#define PLIM_WATCHED_ ((uint64_t)1 << 1)
+#ifndef PLIM_LIST_H_
+#define PLIM_LIST_H_
 
-typedef struct plim_gate_ {
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) word;
-    plim_counter lock; /* one permit */
-} plim_gate_;
-
-/* ---- Lists ---- */
+/* Intrusive lists: a node is a member of what is listed. */
 
 typedef struct plim_node_ {
     struct plim_node_ *next, *prev;
@@ -2042,7 +2029,12 @@ static inline void plim_unlink_(plim_list_ *list, plim_node_ *node)
     *(node->next != NULL ? &node->next->prev : &list->last) = node->prev;
 }
 
-/* ---- Those who wait ---- */
+#endif /* PLIM_LIST_H_ */
+
+/* ==== src/core/waiter.h ======================================================================= */
+
+#ifndef PLIM_WAITER_H_
+#define PLIM_WAITER_H_
 
 /*
  * Somebody who sleeps. It lives on its owner's stack and is a member of one list, under the lock.
@@ -2142,7 +2134,46 @@ static inline bool plim_look_on_(int look, int few, int64_t until)
     return plim_now_() - before < long_ns;
 }
 
-/* ---- The lock ---- */
+#endif /* PLIM_WAITER_H_ */
+
+/* ==== src/core/gate.h ========================================================================= */
+
+#ifndef PLIM_GATE_H_
+#define PLIM_GATE_H_
+
+/*
+ * A gate: a word that many change with one atomic step while nobody waits, and under a lock as
+ * soon as somebody does; and those who wait, in lists that the lock protects.
+ *
+ * The two lowest bits of the word belong to the gate, the rest to its owner:
+ *
+ * HELD      The lock is held and the word belongs to its holder, for a moment.
+ * WATCHED   Somebody is concerned by the next change, whatever it is: so it must be made under the
+ *           lock, which looks after them. Set and cleared under the lock.
+ *
+ * There are two ways to change the word. The fast one, a single compare-exchange, is open while
+ * both bits are 0. Everything else holds the lock, and begins by setting HELD (or finds WATCHED
+ * set): from then on every compare-exchange of the fast way fails or is not even tried, so the
+ * holder works on a copy and stores it when it is done.
+ *
+ * Why nobody who waits is forgotten. Who has to wait decides so under the lock, with the word
+ * frozen, and joins its list in the same critical section, which leaves WATCHED set as long as it
+ * waits. So whatever could end the wait happens under the lock from then on, and the owner sees to
+ * it that each such section ends those waits that it can.
+ *
+ * Memory orders. A fast change acquires when it takes something and releases when it gives
+ * something back. Setting HELD is an acquire, so the holder sees what came with earlier gifts (if
+ * WATCHED was set, they came under the lock, which is an acquire itself); storing the word back is
+ * a release, which passes it on to the next fast taker. Those whose waits are ended under the lock
+ * get it by the release of their `wake`.
+ */
+#define PLIM_HELD_ ((uint64_t)1)
+#define PLIM_WATCHED_ ((uint64_t)1 << 1)
+
+typedef struct plim_gate_ {
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) word;
+    plim_counter lock; /* one permit */
+} plim_gate_;
 
 /* The lock is held for some fifty nanoseconds, unless its holder was preempted. So looking for a
  * while is enough most of the time, and giving the holder a CPU most of the others. Each look takes
@@ -2203,9 +2234,62 @@ static inline void plim_gate_init_(plim_gate_ *gate, uint64_t word)
 }
 
 #endif /* PLIM_GATE_H_ */
-/* <<< gate */
 
-/* >>> places (stamped from core/places.h by `make stamp`; edit it there) */
+/* ==== src/core/spin_lock.h ==================================================================== */
+
+#ifndef PLIM_SPIN_LOCK_H_
+#define PLIM_SPIN_LOCK_H_
+
+/* A lock that is let go by a plain store. It is held for some ten nanoseconds, so whoever finds it
+ * taken looks again, offers its CPU, and if all that was in vain naps: even if the holder has been
+ * preempted by one with a higher priority, it gets to run. */
+#ifndef PLIM_PLATFORM
+static inline void plim_lock_wait_(int look)
+{
+    if (look >= 64) {
+        plim_nap_(plim_now_() + PLIM_NAP_NS_);
+    } else if (look % 8 == 7) {
+        plim_thread_yield_();
+    } else {
+        plim_pause_();
+    }
+}
+#define plim_lock_wait_(lock, look) plim_lock_wait_(look)
+#endif
+
+PLIM_SLOW_ void plim_spin_lock_slow_(PLIM_ATOMIC_(uint64_t) * lock)
+{
+    for (int look = 0;; look++) {
+        uint64_t open = plim_load_relaxed_(lock);
+        if (open == 0 && plim_cas_acquire_(lock, &open, 1)) {
+            return;
+        }
+        plim_lock_wait_(lock, look);
+    }
+}
+
+PLIM_FAST_ bool plim_spin_try_lock_(PLIM_ATOMIC_(uint64_t) * lock)
+{
+    uint64_t open = 0;
+    return plim_cas_acquire_(lock, &open, 1);
+}
+
+PLIM_FAST_ void plim_spin_lock_(PLIM_ATOMIC_(uint64_t) * lock)
+{
+    if (!PLIM_LIKELY_(plim_spin_try_lock_(lock))) {
+        plim_spin_lock_slow_(lock);
+    }
+}
+
+PLIM_FAST_ void plim_spin_unlock_(PLIM_ATOMIC_(uint64_t) * lock)
+{
+    plim_store_release_(lock, 0);
+}
+
+#endif /* PLIM_SPIN_LOCK_H_ */
+
+/* ==== src/core/places.h ======================================================================= */
+
 #ifndef PLIM_PLACES_H_
 #define PLIM_PLACES_H_
 
@@ -2265,52 +2349,6 @@ enum {
     PLIM_PATH_MAX_ = 64, /* a longer chain of waits is not followed to its end */
     PLIM_DOUBTS_ = 3 /* how often a circle with a doubtful edge is looked at again, after a nap */
 };
-
-/* A lock that is let go by a plain store. It is held for some ten nanoseconds, so whoever finds it
- * taken looks again, offers its CPU, and if all that was in vain naps: even if the holder has been
- * preempted by one with a higher priority, it gets to run. */
-#ifndef PLIM_PLATFORM
-static inline void plim_lock_wait_(int look)
-{
-    if (look >= 64) {
-        plim_nap_(plim_now_() + PLIM_NAP_NS_);
-    } else if (look % 8 == 7) {
-        plim_thread_yield_();
-    } else {
-        plim_pause_();
-    }
-}
-#define plim_lock_wait_(lock, look) plim_lock_wait_(look)
-#endif
-
-PLIM_SLOW_ void plim_spin_lock_slow_(PLIM_ATOMIC_(uint64_t) * lock)
-{
-    for (int look = 0;; look++) {
-        uint64_t open = plim_load_relaxed_(lock);
-        if (open == 0 && plim_cas_acquire_(lock, &open, 1)) {
-            return;
-        }
-        plim_lock_wait_(lock, look);
-    }
-}
-
-PLIM_FAST_ bool plim_spin_try_lock_(PLIM_ATOMIC_(uint64_t) * lock)
-{
-    uint64_t open = 0;
-    return plim_cas_acquire_(lock, &open, 1);
-}
-
-PLIM_FAST_ void plim_spin_lock_(PLIM_ATOMIC_(uint64_t) * lock)
-{
-    if (!PLIM_LIKELY_(plim_spin_try_lock_(lock))) {
-        plim_spin_lock_slow_(lock);
-    }
-}
-
-PLIM_FAST_ void plim_spin_unlock_(PLIM_ATOMIC_(uint64_t) * lock)
-{
-    plim_store_release_(lock, 0);
-}
 
 /* Sets what all places that a thread runs wait for; NULL ends it. `doubt`: NULL if whoever ends the
  * wait takes the edge back; else what the thread sleeps on until it does so itself. */
@@ -2417,9 +2455,9 @@ static inline bool plim_serves_(const void *object)
 }
 
 #endif /* PLIM_PLACES_H_ */
-/* <<< places */
 
-/* >>> workers (stamped from core/workers.h by `make stamp`; edit it there) */
+/* ==== src/core/workers.h ====================================================================== */
+
 #ifndef PLIM_WORKERS_
 #define PLIM_WORKERS_
 
@@ -2630,7 +2668,10 @@ static inline void plim_worker_begins_(const char *name)
 }
 #endif /* PLIM_PLATFORM */
 #endif /* PLIM_WORKERS_ */
-/* <<< workers */
+
+/* ==== src/bulkhead/word.h ===================================================================== */
+
+/* The word: permits and the length of the queue, in one atomic step. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -2668,7 +2709,9 @@ static inline uint64_t bulkhead_queued_(uint64_t word)
     return word >> 8 & BULKHEAD_QUEUE_MAX_;
 }
 
-/* ---- The objects ---------------------------------------------------------------------------- */
+/* ==== src/bulkhead/objects.h ================================================================== */
+
+/* The objects: the bulkhead, its jobs, callers and workers. */
 
 /* A place in the queue: of a caller of enter, or of a job. */
 typedef struct bulkhead_entry_ {
@@ -2861,6 +2904,10 @@ typedef struct bulkhead_subject_ {
     void *arg;
 } bulkhead_subject_;
 
+/* ==== src/bulkhead/events.h =================================================================== */
+
+/* Calls and errands, which are jobs of our own, and what on_event is told. */
+
 /* A function call that runs on a worker; on its caller's stack. */
 typedef struct bulkhead_call_ {
     bulkhead_job job;
@@ -2929,7 +2976,9 @@ static inline void bulkhead_tell_started_(bulkhead *b, const bulkhead_job *job)
     }
 }
 
-/* ---- Histograms ----------------------------------------------------------------------------- */
+/* ==== src/bulkhead/histogram.h ================================================================ */
+
+/* Histograms, and a little text. */
 
 static inline unsigned bulkhead_bucket_(uint64_t ns)
 {
@@ -3009,7 +3058,9 @@ static inline const char *bulkhead_digits_(char digits[24], uint64_t number)
     return at;
 }
 
-/* ---- Timers --------------------------------------------------------------------------------- */
+/* ==== src/bulkhead/timers.h =================================================================== */
+
+/* Timers: when a job is due, expires, or has run too long. */
 
 /* A pairing heap: the job with the earliest time on top, its child_ the first of a list of heaps by
  * next_; prev_ is the one before in that list, or the parent. It is all in the jobs, so arming a
@@ -3080,7 +3131,9 @@ static inline void bulkhead_disarm_(bulkhead *b, bulkhead_job *job)
     }
 }
 
-/* ---- Critical sections ---------------------------------------------------------------------- */
+/* ==== src/bulkhead/sections.h ================================================================= */
+
+/* Critical sections: all that is done under the lock, and what is left to do after it. */
 
 /* One at a time, under the lock; and what is left to do when it is over. */
 typedef struct bulkhead_section_ {
@@ -3184,7 +3237,9 @@ PLIM_SLOW_ void bulkhead_arm_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *j
     }
 }
 
-/* ---- Letting in ----------------------------------------------------------------------------- */
+/* ==== src/bulkhead/admission.h ================================================================ */
+
+/* Admission: who is let in, now or when a permit or a place gets free. */
 
 /*
  * Own workers. Jobs that have a permit stand in ready_jobs, and to each belongs a worker that is
@@ -3397,7 +3452,9 @@ static inline void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_
     bulkhead_let_in_(b, s, job);
 }
 
-/* ---- Running and ending --------------------------------------------------------------------- */
+/* ==== src/bulkhead/attempt.h ================================================================== */
+
+/* An attempt: how it begins, how it ends, and what that means for the job. */
 
 static inline int64_t bulkhead_run_limit_(const bulkhead *b, const bulkhead_job *job)
 {
@@ -3724,7 +3781,9 @@ static inline void bulkhead_ended_run_(bulkhead *b, const bulkhead_end_of_run_ *
     }
 }
 
-/* ---- After a section ------------------------------------------------------------------------ */
+/* ==== src/bulkhead/executor.h ================================================================= */
+
+/* After a section; and jobs on an executor. */
 
 PLIM_CALLED_ void bulkhead_execute_(void *arg);
 PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine);
@@ -3930,7 +3989,9 @@ PLIM_CALLED_ void bulkhead_execute_(void *arg)
     bulkhead_executed_(job, &run.frame, result, bulkhead_may_retry_(b, job, result));
 }
 
-/* ---- Workers -------------------------------------------------------------------------------- */
+/* ==== src/bulkhead/workers.h ================================================================== */
+
+/* Workers: the threads that run jobs. */
 
 /* The worker takes the first job that is ready. */
 PLIM_FAST_ bulkhead_job *bulkhead_take_job_(bulkhead *b, bulkhead_section_ *s,
@@ -4305,7 +4366,9 @@ PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine)
     return error;
 }
 
-/* ---- The supervisor ------------------------------------------------------------------------- */
+/* ==== src/bulkhead/supervisor.h =============================================================== */
+
+/* The supervisor: the thread that watches the timers. */
 
 /* That the run timeout of a detached job has passed, to be told without the lock. */
 typedef struct bulkhead_told_ {
@@ -4404,7 +4467,9 @@ PLIM_SLOW_ int bulkhead_supervise_(bulkhead *b)
     return error;
 }
 
-/* ---- Who waits for itself ------------------------------------------------------------------- */
+/* ==== src/bulkhead/deadlock.h ================================================================= */
+
+/* Deadlock: would a wait be for the thread that waits? */
 
 /* Notes that the calling thread has a permit which it will give back itself (invoke, scope). If
  * there is no place for the note, a deadlock may go unseen. Relaxed: only the thread itself relies
@@ -4611,7 +4676,9 @@ static inline bulkhead_nesting_ bulkhead_no_nesting_(void)
     return none;
 }
 
-/* ---- Entering and leaving ------------------------------------------------------------------- */
+/* ==== src/bulkhead/enter.h ==================================================================== */
+
+/* Entering and leaving, on the thread of the caller. */
 
 PLIM_SLOW_ int bulkhead_reject_(bulkhead *b, bulkhead_subject_ about, int error)
 {
@@ -4881,7 +4948,9 @@ static inline void bulkhead_scope_leave_(bulkhead **held)
          bulkhead_scope_leave_(&held), held = NULL)
 #endif
 
-/* ---- Submitting and waiting ----------------------------------------------------------------- */
+/* ==== src/bulkhead/submit.h =================================================================== */
+
+/* Submitting a job: refused, accepted, or in line for a place. */
 
 /* Sleeps until bulkhead_post_ has said that something is over. Gives the borrowed permit back:
  * there would be none left after 2^30 waits. */
@@ -5067,7 +5136,9 @@ PLIM_CALLED_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t t
     return error;
 }
 
-/* ---- A sync bulkhead: jobs on the thread that submits them ---- */
+/* ==== src/bulkhead/sync.h ===================================================================== */
+
+/* A sync bulkhead: jobs on the thread that submits them. */
 
 /* Why the job of a sync bulkhead is not to go on, under the lock: PENDING, it is. */
 static inline bulkhead_outcome bulkhead_stopped_(const bulkhead *b, const bulkhead_job *job)
@@ -5233,6 +5304,10 @@ PLIM_SLOW_ int bulkhead_submit_here_(bulkhead *b, bulkhead_job *job, int64_t tim
     bulkhead_end_here_(b, job, &frame, outcome, result, held);
     return 0;
 }
+
+/* ==== src/bulkhead/jobs.h ===================================================================== */
+
+/* Jobs: submit, wait, reclaim, cancel. */
 
 static inline int bulkhead_submit_for(bulkhead *b, bulkhead_job *job, int64_t timeout_ns)
 {
@@ -5423,6 +5498,10 @@ static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job)
     return error;
 }
 
+/* ==== src/bulkhead/invoke.h =================================================================== */
+
+/* Invoke: a function call with a permit, here or on a worker. */
+
 /* A permit, if one is free; nobody minds if not. */
 PLIM_SLOW_ bool bulkhead_take_slow_(bulkhead *b)
 {
@@ -5540,7 +5619,9 @@ static inline int bulkhead_invoke(bulkhead *b, int (*fn)(void *), void *arg, int
     return bulkhead_invoke_async_(b, fn, arg, result);
 }
 
-/* ---- The whole ------------------------------------------------------------------------------ */
+/* ==== src/bulkhead/whole.h ==================================================================== */
+
+/* The whole: init, resize, close, destroy. */
 
 static inline uint64_t bulkhead_limit_(int32_t given, uint64_t standard, uint64_t most)
 {
@@ -5768,6 +5849,10 @@ static inline int bulkhead_destroy(bulkhead *b)
     return 0;
 }
 
+/* ==== src/bulkhead/figures.h ================================================================== */
+
+/* Figures. */
+
 static inline bulkhead_stats bulkhead_snapshot(bulkhead *b)
 {
     bulkhead_stats stats;
@@ -5825,7 +5910,9 @@ static inline const char *bulkhead_outcome_name(bulkhead_outcome outcome)
     return (unsigned)outcome <= BULKHEAD_ABORTED ? names[outcome] : "unknown";
 }
 
-/* ---- Options from the environment, the bulkhead as an executor ------------------------------- */
+/* ==== src/bulkhead/options.h ================================================================== */
+
+/* Options from the environment. */
 
 /* Reads a number up to `most` into *value; 0 is PLIM_NONE, and no limit is `unlimited`. False: it
  * is not one. */
@@ -5926,6 +6013,10 @@ static inline int bulkhead_options_from_env(bulkhead_options *options, const cha
     return bulkhead_take_texts_(options, texts) >= 0 ? EINVAL : 0;
 }
 
+/* ==== src/bulkhead/share.h ==================================================================== */
+
+/* The bulkhead as an executor for others. */
+
 /* Whatever has become of it, it is run once. */
 PLIM_SLOW_ void bulkhead_errand_done_(bulkhead_job *job)
 {
@@ -5967,6 +6058,8 @@ static inline plim_executor bulkhead_executor(bulkhead *b)
 }
 
 #endif /* PLIM_BULKHEAD_H */
+
+/* ==== src/core/licence.h ====================================================================== */
 
 /*
  * MIT License

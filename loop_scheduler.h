@@ -163,8 +163,13 @@
  *                            address; so it is done anyway on systems other than Linux, Windows
  *                            and macOS
  */
+
 #ifndef PLIM_LOOP_SCHEDULER_H
 #define PLIM_LOOP_SCHEDULER_H
+
+/* ==== src/loop_scheduler/api.h ================================================================ */
+
+/* What it offers. Everything after this file is how it is done. */
 
 #if !(defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L) && \
     !(defined(__cplusplus) && __cplusplus >= 201103L)
@@ -499,11 +504,11 @@ static inline int loop_scheduler_stall(loop_scheduler *l, loop_scheduler_task **
 /* All figures. Any thread; holds up the loop while it counts what has been posted meanwhile. */
 static inline loop_scheduler_stats loop_scheduler_snapshot(loop_scheduler *l);
 
-/* ---- End of the manual; from here on: how it is done ---------------------------------------- */
-
+/* How it is done. This file is assembled from src/ by `make stamp`: edit it there. */
 #define PLIM_WANTS_THREADS_
 
-/* >>> threads (stamped from core/threads.h by `make stamp`; edit it there) */
+/* ==== src/core/threads.h ====================================================================== */
+
 /* PLIM_PARK_CND, if defined, parks on mutexes and conditions instead of the system's wait on an
  * address; so it is done anyway where the system has none. Define it everywhere in a program or
  * nowhere: objects are larger then (see struct plim_counter). */
@@ -723,9 +728,9 @@ static inline void plim_thread_yield_(void)
 
 #endif /* PLIM_USE_PTHREADS */
 #endif /* PLIM_THREADS_ */
-/* <<< threads */
 
-/* >>> core (stamped from core/core.h by `make stamp`; edit it there) */
+/* ==== src/core/platform.h ===================================================================== */
+
 #ifdef PLIM_CORE_VERSION
 #if PLIM_CORE_VERSION != 100
 #error "Plimsoll headers of different releases meet here (core 0.1.0): copy all from one release"
@@ -734,19 +739,12 @@ static inline void plim_thread_yield_(void)
 #define PLIM_CORE_VERSION 100 /* 0.1.0, as major * 10000 + minor * 100 + patch */
 
 /*
- * The core of Plimsoll: one 64-bit atomic word that counts permits, and the way to wait for one.
- *
- *   1. Language      what differs between C11 and C++11, and between compilers
- *   2. Time          relative nanoseconds in, saturating absolute deadlines inside
- *   3. Platform      atomics by name, clock, processors, parking; a test build replaces all of it
- *   4. The word      its fields, who may change them, and the invariants
- *   5. Transitions   pure functions  word -> (word, wake-ups, answer)
- *   6. Operations    load, transition, commit; and the waiter's loop
- *
- * Nothing here has external linkage or static state. A name that ends in '_' is private.
+ * The platform: language, time, atomics by name, clock and processors. The counter is built on it,
+ * and everything else in Plimsoll on that. Nothing in the core has external linkage or static
+ * state. A name that ends in '_' is private.
  */
 
-/* ---- 1. Language ---------------------------------------------------------------------------- */
+/* ---- Language ---- */
 
 #include <errno.h>
 #include <limits.h>
@@ -798,7 +796,7 @@ typedef struct plim_executor {
     void *ctx;
 } plim_executor;
 
-/* ---- 2. Time -------------------------------------------------------------------------------- */
+/* ---- Time ---- */
 
 #define PLIM_FOREVER INT64_MAX /* a timeout that never passes */
 #define PLIM_NONE (-1)         /* in options, where 0 stands for a default: really none */
@@ -813,7 +811,7 @@ static inline int64_t plim_deadline_(int64_t now, int64_t timeout_ns)
     return timeout_ns > INT64_MAX - now ? PLIM_FOREVER : now + timeout_ns;
 }
 
-/* ---- 3. Platform ---------------------------------------------------------------------------- */
+/* ---- Platform ---- */
 
 /*
  * Everything below touches shared memory, the clock and the kernel through these names only:
@@ -1022,7 +1020,17 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
 #endif
 #endif /* PLIM_PLATFORM */
 
-/* ---- 4. The word ---------------------------------------------------------------------------- */
+#endif /* PLIM_CORE_VERSION */
+
+/* ==== src/core/counter.h ====================================================================== */
+
+#ifndef PLIM_COUNTER_H_
+#define PLIM_COUNTER_H_
+
+/*
+ * The counter: one 64-bit atomic word that counts permits, and its transitions, each a pure
+ * function  word -> (word, wake-ups, answer).
+ */
 
 /*
  *   63      33   32    31       13   12    11   8  7    4  3      0
@@ -1171,8 +1179,6 @@ static inline uint32_t plim_half_(uint64_t w, int lane)
 
 PLIM_STATIC_ASSERT_(PLIM_PERMITS_MAX == (1u << 30) - 1, "AVAILABLE has 31 bits with its sign");
 PLIM_STATIC_ASSERT_(PLIM_WAITERS_MAX == UINT32_MAX >> 13, "WAITERS is the top of the low half");
-
-/* ---- 5. Transitions ------------------------------------------------------------------------- */
 
 /*
  * Each is a pure function of the word that was read. The operations below commit its result with
@@ -1351,7 +1357,12 @@ static inline plim_step plim_wait_step_(uint64_t w, int lane, bool aged, bool ex
     return plim_answer_(w, PLIM_SLEEPS_);
 }
 
-/* ---- 6. Operations -------------------------------------------------------------------------- */
+#endif /* PLIM_COUNTER_H_ */
+
+/* ==== src/core/park.h ========================================================================= */
+
+#ifndef PLIM_PARK_H_
+#define PLIM_PARK_H_
 
 /*
  * Parking. plim_park_ returns when woken, when the deadline has passed, when that half of the word
@@ -1721,6 +1732,17 @@ PLIM_FAST_ bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_step 
 
 #endif /* PLIM_PARK_CND */
 
+#endif /* PLIM_PARK_H_ */
+
+/* ==== src/core/operations.h =================================================================== */
+
+#ifndef PLIM_OPERATIONS_H_
+#define PLIM_OPERATIONS_H_
+
+/*
+ * What can be done with a counter: load, transition, commit; and the loop of a thread that waits.
+ */
+
 /* A waiter is promoted to the starving lane when it is woken, finds nothing, and has waited this
  * long for each thread that waits, itself included. Were it the same for all, everybody would be
  * promoted as soon as a turn of all waiters takes longer, and every permit then be handed over at
@@ -2009,48 +2031,14 @@ static inline void plim_close_(plim_counter *c)
     }
 }
 
-#endif /* PLIM_CORE_VERSION */
-/* <<< core */
+#endif /* PLIM_OPERATIONS_H_ */
 
-/* >>> gate (stamped from core/gate.h by `make stamp`; edit it there) */
-#ifndef PLIM_GATE_H_
-#define PLIM_GATE_H_
+/* ==== src/core/list.h ========================================================================= */
 
-/*
- * A gate: a word that many change with one atomic step while nobody waits, and under a lock as
- * soon as somebody does; and those who wait, in lists that the lock protects.
- *
- * The two lowest bits of the word belong to the gate, the rest to its owner:
- *
- * HELD      The lock is held and the word belongs to its holder, for a moment.
- * WATCHED   Somebody is concerned by the next change, whatever it is: so it must be made under the
- *           lock, which looks after them. Set and cleared under the lock.
- *
- * There are two ways to change the word. The fast one, a single compare-exchange, is open while
- * both bits are 0. Everything else holds the lock, and begins by setting HELD (or finds WATCHED
- * set): from then on every compare-exchange of the fast way fails or is not even tried, so the
- * holder works on a copy and stores it when it is done.
- *
- * Why nobody who waits is forgotten. Who has to wait decides so under the lock, with the word
- * frozen, and joins its list in the same critical section, which leaves WATCHED set as long as it
- * waits. So whatever could end the wait happens under the lock from then on, and the owner sees to
- * it that each such section ends those waits that it can.
- *
- * Memory orders. A fast change acquires when it takes something and releases when it gives
- * something back. Setting HELD is an acquire, so the holder sees what came with earlier gifts (if
- * WATCHED was set, they came under the lock, which is an acquire itself); storing the word back is
- * a release, which passes it on to the next fast taker. Those whose waits are ended under the lock
- * get it by the release of their `wake`.
- */
-#define PLIM_HELD_ ((uint64_t)1)
-#define PLIM_WATCHED_ ((uint64_t)1 << 1)
+#ifndef PLIM_LIST_H_
+#define PLIM_LIST_H_
 
-typedef struct plim_gate_ {
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) word;
-    plim_counter lock; /* one permit */
-} plim_gate_;
-
-/* ---- Lists ---- */
+/* Intrusive lists: a node is a member of what is listed. */
 
 typedef struct plim_node_ {
     struct plim_node_ *next, *prev;
@@ -2082,7 +2070,12 @@ static inline void plim_unlink_(plim_list_ *list, plim_node_ *node)
     *(node->next != NULL ? &node->next->prev : &list->last) = node->prev;
 }
 
-/* ---- Those who wait ---- */
+#endif /* PLIM_LIST_H_ */
+
+/* ==== src/core/waiter.h ======================================================================= */
+
+#ifndef PLIM_WAITER_H_
+#define PLIM_WAITER_H_
 
 /*
  * Somebody who sleeps. It lives on its owner's stack and is a member of one list, under the lock.
@@ -2182,70 +2175,63 @@ static inline bool plim_look_on_(int look, int few, int64_t until)
     return plim_now_() - before < long_ns;
 }
 
-/* ---- The lock ---- */
+#endif /* PLIM_WAITER_H_ */
 
-/* The lock is held for some fifty nanoseconds, unless its holder was preempted. So looking for a
- * while is enough most of the time, and giving the holder a CPU most of the others. Each look takes
- * the cache line away from the holder, who is about to write to it: so they are few and far between
- * (four times as far made a start of weighted_sem.h half as long). */
-enum { PLIM_SOON_ = 4, PLIM_LATER_ = 200 }; /* pauses between two looks */
-PLIM_SLOW_ void plim_gate_lock_slow_(plim_gate_ *gate, int pauses)
+/* ==== src/core/spin_lock.h ==================================================================== */
+
+#ifndef PLIM_SPIN_LOCK_H_
+#define PLIM_SPIN_LOCK_H_
+
+/* A lock that is let go by a plain store. It is held for some ten nanoseconds, so whoever finds it
+ * taken looks again, offers its CPU, and if all that was in vain naps: even if the holder has been
+ * preempted by one with a higher priority, it gets to run. */
+#ifndef PLIM_PLATFORM
+static inline void plim_lock_wait_(int look)
 {
-    for (int i = 0; i < PLIM_SPIN; i++) {
-        if (i % 32 == 31) {
-            plim_thread_yield_();
-        }
-        for (int j = 0; j < pauses; j++) {
-            plim_pause_();
-        }
-        if (plim_available_(plim_load_relaxed_(&gate->lock.word)) > 0 &&
-            plim_try_acquire_(&gate->lock, 1) == 0) {
+    if (look >= 64) {
+        plim_nap_(plim_now_() + PLIM_NAP_NS_);
+    } else if (look % 8 == 7) {
+        plim_thread_yield_();
+    } else {
+        plim_pause_();
+    }
+}
+#define plim_lock_wait_(lock, look) plim_lock_wait_(look)
+#endif
+
+PLIM_SLOW_ void plim_spin_lock_slow_(PLIM_ATOMIC_(uint64_t) * lock)
+{
+    for (int look = 0;; look++) {
+        uint64_t open = plim_load_relaxed_(lock);
+        if (open == 0 && plim_cas_acquire_(lock, &open, 1)) {
             return;
         }
-    }
-    while (plim_acquire_(&gate->lock, PLIM_WAITERS_MAX, PLIM_FOREVER) != 0) {
-        plim_thread_yield_(); /* half a million threads stand there already */
+        plim_lock_wait_(lock, look);
     }
 }
 
-/* Begins a section and returns the word, which is the caller's until plim_gate_unlock_. */
-PLIM_FAST_ uint64_t plim_gate_lock_(plim_gate_ *gate, int pauses)
+PLIM_FAST_ bool plim_spin_try_lock_(PLIM_ATOMIC_(uint64_t) * lock)
 {
-    if (plim_try_acquire_(&gate->lock, 1) != 0) {
-        plim_gate_lock_slow_(gate, pauses);
-    }
-    uint64_t word = plim_load_relaxed_(&gate->word);
-    while ((word & PLIM_WATCHED_) == 0 &&
-           !plim_cas_acquire_(&gate->word, &word, word | PLIM_HELD_)) {
-        continue;
-    }
-    return word;
+    uint64_t open = 0;
+    return plim_cas_acquire_(lock, &open, 1);
 }
 
-/* Ends the section, and then wakes those whose waits it has ended. The release of the lock is the
- * last touch of the object: those that are woken afterwards are not part of it. */
-PLIM_FAST_ void plim_gate_unlock_(plim_gate_ *gate, uint64_t word, bool watched, plim_list_ *woken)
+PLIM_FAST_ void plim_spin_lock_(PLIM_ATOMIC_(uint64_t) * lock)
 {
-    word &= ~(PLIM_HELD_ | PLIM_WATCHED_);
-    plim_store_release_(&gate->word, watched ? word | PLIM_WATCHED_ : word);
-    plim_release_(&gate->lock, 1);
-    for (plim_node_ *next, *at = woken->first; at != NULL; at = next) {
-        next = at->next; /* before it wakes: then its frame is gone */
-        plim_release_(&((plim_waiter_ *)(void *)at)->wake, 1);
+    if (!PLIM_LIKELY_(plim_spin_try_lock_(lock))) {
+        plim_spin_lock_slow_(lock);
     }
 }
 
-/* Requires that nobody uses it yet. */
-static inline void plim_gate_init_(plim_gate_ *gate, uint64_t word)
+PLIM_FAST_ void plim_spin_unlock_(PLIM_ATOMIC_(uint64_t) * lock)
 {
-    plim_store_relaxed_(&gate->word, word);
-    plim_init_(&gate->lock, 1);
+    plim_store_release_(lock, 0);
 }
 
-#endif /* PLIM_GATE_H_ */
-/* <<< gate */
+#endif /* PLIM_SPIN_LOCK_H_ */
 
-/* >>> places (stamped from core/places.h by `make stamp`; edit it there) */
+/* ==== src/core/places.h ======================================================================= */
+
 #ifndef PLIM_PLACES_H_
 #define PLIM_PLACES_H_
 
@@ -2305,52 +2291,6 @@ enum {
     PLIM_PATH_MAX_ = 64, /* a longer chain of waits is not followed to its end */
     PLIM_DOUBTS_ = 3 /* how often a circle with a doubtful edge is looked at again, after a nap */
 };
-
-/* A lock that is let go by a plain store. It is held for some ten nanoseconds, so whoever finds it
- * taken looks again, offers its CPU, and if all that was in vain naps: even if the holder has been
- * preempted by one with a higher priority, it gets to run. */
-#ifndef PLIM_PLATFORM
-static inline void plim_lock_wait_(int look)
-{
-    if (look >= 64) {
-        plim_nap_(plim_now_() + PLIM_NAP_NS_);
-    } else if (look % 8 == 7) {
-        plim_thread_yield_();
-    } else {
-        plim_pause_();
-    }
-}
-#define plim_lock_wait_(lock, look) plim_lock_wait_(look)
-#endif
-
-PLIM_SLOW_ void plim_spin_lock_slow_(PLIM_ATOMIC_(uint64_t) * lock)
-{
-    for (int look = 0;; look++) {
-        uint64_t open = plim_load_relaxed_(lock);
-        if (open == 0 && plim_cas_acquire_(lock, &open, 1)) {
-            return;
-        }
-        plim_lock_wait_(lock, look);
-    }
-}
-
-PLIM_FAST_ bool plim_spin_try_lock_(PLIM_ATOMIC_(uint64_t) * lock)
-{
-    uint64_t open = 0;
-    return plim_cas_acquire_(lock, &open, 1);
-}
-
-PLIM_FAST_ void plim_spin_lock_(PLIM_ATOMIC_(uint64_t) * lock)
-{
-    if (!PLIM_LIKELY_(plim_spin_try_lock_(lock))) {
-        plim_spin_lock_slow_(lock);
-    }
-}
-
-PLIM_FAST_ void plim_spin_unlock_(PLIM_ATOMIC_(uint64_t) * lock)
-{
-    plim_store_release_(lock, 0);
-}
 
 /* Sets what all places that a thread runs wait for; NULL ends it. `doubt`: NULL if whoever ends the
  * wait takes the edge back; else what the thread sleeps on until it does so itself. */
@@ -2457,9 +2397,9 @@ static inline bool plim_serves_(const void *object)
 }
 
 #endif /* PLIM_PLACES_H_ */
-/* <<< places */
 
-/* >>> workers (stamped from core/workers.h by `make stamp`; edit it there) */
+/* ==== src/core/workers.h ====================================================================== */
+
 #ifndef PLIM_WORKERS_
 #define PLIM_WORKERS_
 
@@ -2670,23 +2610,23 @@ static inline void plim_worker_begins_(const char *name)
 }
 #endif /* PLIM_PLATFORM */
 #endif /* PLIM_WORKERS_ */
-/* <<< workers */
+
+/* ==== src/loop_scheduler/overview.h =========================================================== */
 
 #include <string.h>
 
 /*
  * How it works.
  *
- *   1. The types
- *   2. The word       what posters and the loop share, and nothing else
- *   3. The queue      from the word to what runs next, under the lock
- *   4. Timers         a wheel of wheels
- *   5. A turn         and the sleep between two
- *   6. Who runs it    run and its kin, the thread of its own, the descriptor
- *   7. Posts          tasks, calls
- *   8. Work elsewhere
- *   9. Coroutines
- *  10. The end, and health
+ *   types         and the lock
+ *   word          what posters and the loop share, and nothing else
+ *   queue         from the word to what runs next, under the lock
+ *   timers        a wheel of wheels
+ *   turn          and the sleep between two
+ *   descriptor    for a loop that lives in another one
+ *   run, thread   who runs it: the caller's thread, or one of its own
+ *   post, call, timer_calls, offload, coroutines
+ *   close, whole  the end, and health
  *
  * Two things are shared. The word is all that a poster touches, with one compare-exchange. The
  * lock protects the rest, and is held for a few instructions: by the loop once for each task that
@@ -2694,7 +2634,9 @@ static inline void plim_worker_begins_(const char *name)
  * under it. So a cancel has a definite answer: it and the loop cannot both have the task.
  */
 
-/* ---- 1. The types --------------------------------------------------------------------------- */
+/* ==== src/loop_scheduler/types.h ============================================================== */
+
+/* The types, and the lock. */
 
 struct loop_scheduler_task {
     void (*run)(loop_scheduler_task *task, int status);
@@ -2902,7 +2844,9 @@ static inline bool loop_scheduler_is_current(const loop_scheduler *l)
     return plim_load_relaxed_(&l->runner_) == plim_thread_id_();
 }
 
-/* ---- 2. The word ---------------------------------------------------------------------------- */
+/* ==== src/loop_scheduler/word.h =============================================================== */
+
+/* The word: what posters and the loop share, and nothing else. */
 
 /*
  *   63                       3     2       1       0
@@ -3033,7 +2977,9 @@ static inline void loop_scheduler_less_is_left_(loop_scheduler *l)
     loop_scheduler_rouse_locked_(l);
 }
 
-/* ---- 3. The queue --------------------------------------------------------------------------- */
+/* ==== src/loop_scheduler/queue.h ============================================================== */
+
+/* The queue: from the word to what runs next, under the lock. */
 
 static inline void loop_scheduler_append_(loop_scheduler_queue_ *queue, loop_scheduler_task *oldest,
                                           loop_scheduler_task *newest, uint32_t count)
@@ -3117,7 +3063,9 @@ static inline void loop_scheduler_queue_ours_(loop_scheduler *l, loop_scheduler_
     l->posted_++;
 }
 
-/* ---- 4. Timers ------------------------------------------------------------------------------ */
+/* ==== src/loop_scheduler/timers.h ============================================================= */
+
+/* Timers: a wheel of wheels. */
 
 /*
  * A wheel of wheels: 9 levels of 64 slots each. Time is cut into grains of 4 microseconds. A slot
@@ -3320,7 +3268,9 @@ PLIM_CALLED_ bool loop_scheduler_turn_wheel_(loop_scheduler *l, int64_t now, uin
     return false;
 }
 
-/* ---- 5. A turn ------------------------------------------------------------------------------ */
+/* ==== src/loop_scheduler/turn.h =============================================================== */
+
+/* A turn of the loop, and the sleep between two. */
 
 PLIM_SLOW_ void loop_scheduler_hurry_(loop_scheduler *l);
 PLIM_SLOW_ void loop_scheduler_queue_told_(loop_scheduler *l, loop_scheduler_timer *timer);
@@ -3641,7 +3591,9 @@ PLIM_CALLED_ void loop_scheduler_sleep_(loop_scheduler *l, int64_t until)
     l->brief_ = l->awake_at_ - before < PLIM_HURRIED_NS_;
 }
 
-/* ---- 6. Who runs it ------------------------------------------------------------------------- */
+/* ==== src/loop_scheduler/descriptor.h ========================================================= */
+
+/* The descriptor: how a loop wakes one that it lives in. */
 
 /* The descriptor: an eventfd on Linux, elsewhere a pipe. */
 #if defined(PLIM_PLATFORM) || defined(_WIN32)
@@ -3775,6 +3727,10 @@ static inline void loop_scheduler_unarm_fd_(loop_scheduler *l)
         l->fd_owed_ -= loop_scheduler_read_fd_(l);
     }
 }
+
+/* ==== src/loop_scheduler/run.h ================================================================ */
+
+/* Running the loop on the thread of the caller. */
 
 /* The calling thread begins to run the loop. */
 PLIM_CALLED_ int loop_scheduler_enter_(loop_scheduler *l, bool own_thread)
@@ -3955,6 +3911,10 @@ static inline void loop_scheduler_stop(loop_scheduler *l)
     loop_scheduler_rouse_(l, 0); /* see loop_scheduler_sleep_ */
 }
 
+/* ==== src/loop_scheduler/thread.h ============================================================= */
+
+/* The loop's own thread; and living in another loop. */
+
 /* A task has ended the loop's own thread. */
 PLIM_SLOW_ void loop_scheduler_thread_lost_(void *arg)
 {
@@ -4097,7 +4057,9 @@ static inline int64_t loop_scheduler_next_timeout(loop_scheduler *l)
     return ready || next <= now ? 0 : next == PLIM_FOREVER ? next : next - now;
 }
 
-/* ---- 7. Posts ------------------------------------------------------------------------------- */
+/* ==== src/loop_scheduler/post.h =============================================================== */
+
+/* Posts, and their cancellation. */
 
 /* Counts a refusal. */
 PLIM_SLOW_ int loop_scheduler_refuse_(loop_scheduler *l, int error)
@@ -4306,6 +4268,10 @@ static inline int loop_scheduler_cancel(loop_scheduler *l, loop_scheduler_task *
     return answer;
 }
 
+/* ==== src/loop_scheduler/call.h =============================================================== */
+
+/* Calls: a function on the loop, and its result. */
+
 /* A call, on the stack of the thread that waits for it. */
 typedef struct loop_scheduler_call_ {
     loop_scheduler_task task;
@@ -4418,6 +4384,10 @@ static inline int loop_scheduler_call(loop_scheduler *l, int (*fn)(void *), void
     return loop_scheduler_call_for(l, fn, arg, result, PLIM_FOREVER);
 }
 
+/* ==== src/loop_scheduler/timer_calls.h ======================================================== */
+
+/* Starting and cancelling timers. */
+
 /* The cancellation of a timer is told. */
 static inline void loop_scheduler_tell_timer_(loop_scheduler_task *task, int status)
 {
@@ -4507,7 +4477,9 @@ static inline int loop_scheduler_timer_cancel(loop_scheduler *l, loop_scheduler_
     return answer;
 }
 
-/* ---- 8. Work elsewhere ---------------------------------------------------------------------- */
+/* ==== src/loop_scheduler/offload.h ============================================================ */
+
+/* Offload: work elsewhere, and back; and the loop as an executor. */
 
 /*
  * A work in flight is counted in offloaded_: so the loop is neither over nor destroyed before it is
@@ -4665,7 +4637,9 @@ static inline plim_executor loop_scheduler_executor(loop_scheduler *l)
     return executor;
 }
 
-/* ---- 9. Coroutines -------------------------------------------------------------------------- */
+/* ==== src/loop_scheduler/coroutines.h ========================================================= */
+
+/* Coroutines, and the events that they await. */
 
 /*
  * A coroutine runs until it waits for something; then its function returns, and is called again
@@ -4968,7 +4942,9 @@ PLIM_SLOW_ void loop_scheduler_lost_its_way_(loop_scheduler_coroutine *co)
 #define LOOP_OFFLOAD(co, executor, fn, arg) \
     LOOP_SUSPEND_(co, loop_scheduler_offload_for_((co), (executor), (fn), (arg)))
 
-/* ---- 10. The end, and health ---------------------------------------------------------------- */
+/* ==== src/loop_scheduler/close.h ============================================================== */
+
+/* The end: close and destroy. */
 
 /*
  * Closing. It begins under the lock: closing_ is changed and all timers are cancelled in one
@@ -5233,6 +5209,10 @@ static inline int loop_scheduler_destroy(loop_scheduler *l)
     return 0;
 }
 
+/* ==== src/loop_scheduler/whole.h ============================================================== */
+
+/* Init, and health. */
+
 /* A child that was forked inside a task still stands in the place of the parent's loop. If that
  * loop is made anew there, the thread must not find it twice on its way out. */
 PLIM_SLOW_ void loop_scheduler_forget_place_(loop_scheduler *l, plim_place_ **at)
@@ -5327,6 +5307,8 @@ static inline loop_scheduler_stats loop_scheduler_snapshot(loop_scheduler *l)
 }
 
 #endif /* PLIM_LOOP_SCHEDULER_H */
+
+/* ==== src/core/licence.h ====================================================================== */
 
 /*
  * MIT License

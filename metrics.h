@@ -146,6 +146,9 @@
  *   Releases     Take this header and the others from one release. Otherwise it does not compile.
  *   Languages    C11 or later, C++11 or later. Nothing is to be linked.
  */
+
+/* ==== src/metrics/page.h ====================================================================== */
+
 #if defined(PLIM_CORE_VERSION) || defined(PLIM_METRICS_VERSION)
 #if (defined(PLIM_CORE_VERSION) && PLIM_CORE_VERSION != 100) || \
     (defined(PLIM_METRICS_VERSION) && PLIM_METRICS_VERSION != 100)
@@ -399,7 +402,9 @@ static inline size_t plim_metrics_counter(char *out, size_t capacity, size_t at,
 
 #endif /* PLIM_METRICS_H */
 
-/* ---- semaphore.h ---------------------------------------------------------------------------- */
+/* ==== src/metrics/semaphore.h ================================================================= */
+
+/* The figures of a csem. */
 
 #if defined(PLIM_SEMAPHORE_H) && !defined(PLIM_METRICS_CSEM_)
 #define PLIM_METRICS_CSEM_
@@ -433,7 +438,9 @@ static inline size_t plim_metrics_csem(char *out, size_t capacity, size_t at,
 
 #endif /* PLIM_METRICS_CSEM_ */
 
-/* ---- weighted_sem.h ------------------------------------------------------------------------- */
+/* ==== src/metrics/weighted_sem.h ============================================================== */
+
+/* The figures of a weighted_sem. */
 
 #if defined(PLIM_WEIGHTED_SEM_H) && !defined(PLIM_METRICS_WEIGHTED_SEM_)
 #define PLIM_METRICS_WEIGHTED_SEM_
@@ -479,7 +486,9 @@ static inline size_t plim_metrics_weighted_sem(char *out, size_t capacity, size_
 
 #endif /* PLIM_METRICS_WEIGHTED_SEM_ */
 
-/* ---- bulkhead.h ----------------------------------------------------------------------------- */
+/* ==== src/metrics/bulkhead.h ================================================================== */
+
+/* The figures of a bulkhead, and histograms. */
 
 #if defined(PLIM_BULKHEAD_H) && !defined(PLIM_METRICS_BULKHEAD_)
 #define PLIM_METRICS_BULKHEAD_
@@ -633,7 +642,9 @@ _Static_assert(BULKHEAD_UNLIMITED == INT32_MAX, "PLIM_FORM_LIMIT_ knows it");
 
 #endif /* PLIM_METRICS_BULKHEAD_ */
 
-/* ---- loop_scheduler.h ----------------------------------------------------------------------- */
+/* ==== src/metrics/loop_scheduler.h ============================================================ */
+
+/* The figures of a loop_scheduler. */
 
 #if defined(PLIM_LOOP_SCHEDULER_H) && !defined(PLIM_METRICS_LOOP_SCHEDULER_)
 #define PLIM_METRICS_LOOP_SCHEDULER_
@@ -691,6 +702,8 @@ static inline size_t plim_metrics_loop_scheduler(char *out, size_t capacity, siz
 }
 
 #endif /* PLIM_METRICS_LOOP_SCHEDULER_ */
+
+/* ==== src/core/licence.h ====================================================================== */
 
 /*
  * MIT License

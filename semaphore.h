@@ -141,6 +141,10 @@
                                    (defined(__cplusplus) && __cplusplus >= 201103L))
 #define PLIM_SEMAPHORE_H
 
+/* ==== src/semaphore/api.h ===================================================================== */
+
+/* What it offers. Everything after this file is how it is done. */
+
 #include <stdint.h>
 
 typedef struct csem csem;
@@ -214,10 +218,10 @@ static inline uint32_t csem_waiters(const csem *s);
  * argument is evaluated once. One scope per line. Not covered: longjmp, thrd_exit. With a compiler
  * that has no cleanup attribute (not gcc, not clang) only the end and continue release. */
 
-/* ============================================================================================== */
-/* Implementation. The two stamped blocks are the same in all headers of Plimsoll.                */
+/* How it is done. This file is assembled from src/ by `make stamp`: edit it there. */
 
-/* >>> threads (stamped from core/threads.h by `make stamp`; edit it there) */
+/* ==== src/core/threads.h ====================================================================== */
+
 /* PLIM_PARK_CND, if defined, parks on mutexes and conditions instead of the system's wait on an
  * address; so it is done anyway where the system has none. Define it everywhere in a program or
  * nowhere: objects are larger then (see struct plim_counter). */
@@ -437,9 +441,9 @@ static inline void plim_thread_yield_(void)
 
 #endif /* PLIM_USE_PTHREADS */
 #endif /* PLIM_THREADS_ */
-/* <<< threads */
 
-/* >>> core (stamped from core/core.h by `make stamp`; edit it there) */
+/* ==== src/core/platform.h ===================================================================== */
+
 #ifdef PLIM_CORE_VERSION
 #if PLIM_CORE_VERSION != 100
 #error "Plimsoll headers of different releases meet here (core 0.1.0): copy all from one release"
@@ -448,19 +452,12 @@ static inline void plim_thread_yield_(void)
 #define PLIM_CORE_VERSION 100 /* 0.1.0, as major * 10000 + minor * 100 + patch */
 
 /*
- * The core of Plimsoll: one 64-bit atomic word that counts permits, and the way to wait for one.
- *
- *   1. Language      what differs between C11 and C++11, and between compilers
- *   2. Time          relative nanoseconds in, saturating absolute deadlines inside
- *   3. Platform      atomics by name, clock, processors, parking; a test build replaces all of it
- *   4. The word      its fields, who may change them, and the invariants
- *   5. Transitions   pure functions  word -> (word, wake-ups, answer)
- *   6. Operations    load, transition, commit; and the waiter's loop
- *
- * Nothing here has external linkage or static state. A name that ends in '_' is private.
+ * The platform: language, time, atomics by name, clock and processors. The counter is built on it,
+ * and everything else in Plimsoll on that. Nothing in the core has external linkage or static
+ * state. A name that ends in '_' is private.
  */
 
-/* ---- 1. Language ---------------------------------------------------------------------------- */
+/* ---- Language ---- */
 
 #include <errno.h>
 #include <limits.h>
@@ -512,7 +509,7 @@ typedef struct plim_executor {
     void *ctx;
 } plim_executor;
 
-/* ---- 2. Time -------------------------------------------------------------------------------- */
+/* ---- Time ---- */
 
 #define PLIM_FOREVER INT64_MAX /* a timeout that never passes */
 #define PLIM_NONE (-1)         /* in options, where 0 stands for a default: really none */
@@ -527,7 +524,7 @@ static inline int64_t plim_deadline_(int64_t now, int64_t timeout_ns)
     return timeout_ns > INT64_MAX - now ? PLIM_FOREVER : now + timeout_ns;
 }
 
-/* ---- 3. Platform ---------------------------------------------------------------------------- */
+/* ---- Platform ---- */
 
 /*
  * Everything below touches shared memory, the clock and the kernel through these names only:
@@ -736,7 +733,17 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
 #endif
 #endif /* PLIM_PLATFORM */
 
-/* ---- 4. The word ---------------------------------------------------------------------------- */
+#endif /* PLIM_CORE_VERSION */
+
+/* ==== src/core/counter.h ====================================================================== */
+
+#ifndef PLIM_COUNTER_H_
+#define PLIM_COUNTER_H_
+
+/*
+ * The counter: one 64-bit atomic word that counts permits, and its transitions, each a pure
+ * function  word -> (word, wake-ups, answer).
+ */
 
 /*
  *   63      33   32    31       13   12    11   8  7    4  3      0
@@ -885,8 +892,6 @@ static inline uint32_t plim_half_(uint64_t w, int lane)
 
 PLIM_STATIC_ASSERT_(PLIM_PERMITS_MAX == (1u << 30) - 1, "AVAILABLE has 31 bits with its sign");
 PLIM_STATIC_ASSERT_(PLIM_WAITERS_MAX == UINT32_MAX >> 13, "WAITERS is the top of the low half");
-
-/* ---- 5. Transitions ------------------------------------------------------------------------- */
 
 /*
  * Each is a pure function of the word that was read. The operations below commit its result with
@@ -1065,7 +1070,12 @@ static inline plim_step plim_wait_step_(uint64_t w, int lane, bool aged, bool ex
     return plim_answer_(w, PLIM_SLEEPS_);
 }
 
-/* ---- 6. Operations -------------------------------------------------------------------------- */
+#endif /* PLIM_COUNTER_H_ */
+
+/* ==== src/core/park.h ========================================================================= */
+
+#ifndef PLIM_PARK_H_
+#define PLIM_PARK_H_
 
 /*
  * Parking. plim_park_ returns when woken, when the deadline has passed, when that half of the word
@@ -1435,6 +1445,17 @@ PLIM_FAST_ bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_step 
 
 #endif /* PLIM_PARK_CND */
 
+#endif /* PLIM_PARK_H_ */
+
+/* ==== src/core/operations.h =================================================================== */
+
+#ifndef PLIM_OPERATIONS_H_
+#define PLIM_OPERATIONS_H_
+
+/*
+ * What can be done with a counter: load, transition, commit; and the loop of a thread that waits.
+ */
+
 /* A waiter is promoted to the starving lane when it is woken, finds nothing, and has waited this
  * long for each thread that waits, itself included. Were it the same for all, everybody would be
  * promoted as soon as a turn of all waiters takes longer, and every permit then be handed over at
@@ -1723,8 +1744,11 @@ static inline void plim_close_(plim_counter *c)
     }
 }
 
-#endif /* PLIM_CORE_VERSION */
-/* <<< core */
+#endif /* PLIM_OPERATIONS_H_ */
+
+/* ==== src/semaphore/csem.h ==================================================================== */
+
+/* A csem is a counter. */
 
 struct csem {
     plim_counter counter_;
@@ -1849,6 +1873,8 @@ static inline void csem_scope_leave_(csem **held)
 
 #endif /* PLIM_SEMAPHORE_H */
 
+/* ==== src/core/licence.h ====================================================================== */
+
 /*
  * MIT License
  *
@@ -1869,6 +1895,8 @@ static inline void csem_scope_leave_(csem **held)
  * DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
  * OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
  */
+
+/* ==== src/semaphore/posix.h =================================================================== */
 
 /* POSIX owns <semaphore.h>. With our directory on the include path we stand in its way (C++20's
  * <thread> includes it), so hand the include on, whatever came first. This must stay last, because

@@ -148,8 +148,13 @@
  *                            address; so it is done anyway on systems other than Linux, Windows
  *                            and macOS
  */
+
 #ifndef PLIM_WEIGHTED_SEM_H
 #define PLIM_WEIGHTED_SEM_H
+
+/* ==== src/weighted_sem/api.h ================================================================== */
+
+/* What it offers. Everything after this file is how it is done. */
 
 #if !(defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L) && \
     !(defined(__cplusplus) && __cplusplus >= 201103L)
@@ -317,12 +322,11 @@ static inline uint32_t weighted_sem_waiting(const weighted_sem *w);
 static inline uint64_t weighted_sem_errors(const weighted_sem *w);
 static inline uint64_t weighted_sem_errors_dropped(const weighted_sem *w);
 
-/* ============================================================================================== */
-/* Implementation. The stamped blocks are the same in all headers of Plimsoll that have them.     */
-
+/* How it is done. This file is assembled from src/ by `make stamp`: edit it there. */
 #define PLIM_WANTS_THREADS_
 
-/* >>> threads (stamped from core/threads.h by `make stamp`; edit it there) */
+/* ==== src/core/threads.h ====================================================================== */
+
 /* PLIM_PARK_CND, if defined, parks on mutexes and conditions instead of the system's wait on an
  * address; so it is done anyway where the system has none. Define it everywhere in a program or
  * nowhere: objects are larger then (see struct plim_counter). */
@@ -542,9 +546,9 @@ static inline void plim_thread_yield_(void)
 
 #endif /* PLIM_USE_PTHREADS */
 #endif /* PLIM_THREADS_ */
-/* <<< threads */
 
-/* >>> core (stamped from core/core.h by `make stamp`; edit it there) */
+/* ==== src/core/platform.h ===================================================================== */
+
 #ifdef PLIM_CORE_VERSION
 #if PLIM_CORE_VERSION != 100
 #error "Plimsoll headers of different releases meet here (core 0.1.0): copy all from one release"
@@ -553,19 +557,12 @@ static inline void plim_thread_yield_(void)
 #define PLIM_CORE_VERSION 100 /* 0.1.0, as major * 10000 + minor * 100 + patch */
 
 /*
- * The core of Plimsoll: one 64-bit atomic word that counts permits, and the way to wait for one.
- *
- *   1. Language      what differs between C11 and C++11, and between compilers
- *   2. Time          relative nanoseconds in, saturating absolute deadlines inside
- *   3. Platform      atomics by name, clock, processors, parking; a test build replaces all of it
- *   4. The word      its fields, who may change them, and the invariants
- *   5. Transitions   pure functions  word -> (word, wake-ups, answer)
- *   6. Operations    load, transition, commit; and the waiter's loop
- *
- * Nothing here has external linkage or static state. A name that ends in '_' is private.
+ * The platform: language, time, atomics by name, clock and processors. The counter is built on it,
+ * and everything else in Plimsoll on that. Nothing in the core has external linkage or static
+ * state. A name that ends in '_' is private.
  */
 
-/* ---- 1. Language ---------------------------------------------------------------------------- */
+/* ---- Language ---- */
 
 #include <errno.h>
 #include <limits.h>
@@ -617,7 +614,7 @@ typedef struct plim_executor {
     void *ctx;
 } plim_executor;
 
-/* ---- 2. Time -------------------------------------------------------------------------------- */
+/* ---- Time ---- */
 
 #define PLIM_FOREVER INT64_MAX /* a timeout that never passes */
 #define PLIM_NONE (-1)         /* in options, where 0 stands for a default: really none */
@@ -632,7 +629,7 @@ static inline int64_t plim_deadline_(int64_t now, int64_t timeout_ns)
     return timeout_ns > INT64_MAX - now ? PLIM_FOREVER : now + timeout_ns;
 }
 
-/* ---- 3. Platform ---------------------------------------------------------------------------- */
+/* ---- Platform ---- */
 
 /*
  * Everything below touches shared memory, the clock and the kernel through these names only:
@@ -841,7 +838,17 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
 #endif
 #endif /* PLIM_PLATFORM */
 
-/* ---- 4. The word ---------------------------------------------------------------------------- */
+#endif /* PLIM_CORE_VERSION */
+
+/* ==== src/core/counter.h ====================================================================== */
+
+#ifndef PLIM_COUNTER_H_
+#define PLIM_COUNTER_H_
+
+/*
+ * The counter: one 64-bit atomic word that counts permits, and its transitions, each a pure
+ * function  word -> (word, wake-ups, answer).
+ */
 
 /*
  *   63      33   32    31       13   12    11   8  7    4  3      0
@@ -990,8 +997,6 @@ static inline uint32_t plim_half_(uint64_t w, int lane)
 
 PLIM_STATIC_ASSERT_(PLIM_PERMITS_MAX == (1u << 30) - 1, "AVAILABLE has 31 bits with its sign");
 PLIM_STATIC_ASSERT_(PLIM_WAITERS_MAX == UINT32_MAX >> 13, "WAITERS is the top of the low half");
-
-/* ---- 5. Transitions ------------------------------------------------------------------------- */
 
 /*
  * Each is a pure function of the word that was read. The operations below commit its result with
@@ -1170,7 +1175,12 @@ static inline plim_step plim_wait_step_(uint64_t w, int lane, bool aged, bool ex
     return plim_answer_(w, PLIM_SLEEPS_);
 }
 
-/* ---- 6. Operations -------------------------------------------------------------------------- */
+#endif /* PLIM_COUNTER_H_ */
+
+/* ==== src/core/park.h ========================================================================= */
+
+#ifndef PLIM_PARK_H_
+#define PLIM_PARK_H_
 
 /*
  * Parking. plim_park_ returns when woken, when the deadline has passed, when that half of the word
@@ -1540,6 +1550,17 @@ PLIM_FAST_ bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_step 
 
 #endif /* PLIM_PARK_CND */
 
+#endif /* PLIM_PARK_H_ */
+
+/* ==== src/core/operations.h =================================================================== */
+
+#ifndef PLIM_OPERATIONS_H_
+#define PLIM_OPERATIONS_H_
+
+/*
+ * What can be done with a counter: load, transition, commit; and the loop of a thread that waits.
+ */
+
 /* A waiter is promoted to the starving lane when it is woken, finds nothing, and has waited this
  * long for each thread that waits, itself included. Were it the same for all, everybody would be
  * promoted as soon as a turn of all waiters takes longer, and every permit then be handed over at
@@ -1828,48 +1849,14 @@ static inline void plim_close_(plim_counter *c)
     }
 }
 
-#endif /* PLIM_CORE_VERSION */
-/* <<< core */
+#endif /* PLIM_OPERATIONS_H_ */
 
-/* >>> gate (stamped from core/gate.h by `make stamp`; edit it there) */
-#ifndef PLIM_GATE_H_
-#define PLIM_GATE_H_
+/* ==== src/core/list.h ========================================================================= */
 
-/*
- * A gate: a word that many change with one atomic step while nobody waits, and under a lock as
- * soon as somebody does; and those who wait, in lists that the lock protects.
- *
- * The two lowest bits of the word belong to the gate, the rest to its owner:
- *
- * HELD      The lock is held and the word belongs to its holder, for a moment.
- * WATCHED   Somebody is concerned by the next change, whatever it is: so it must be made under the
- *           lock, which looks after them. Set and cleared under the lock.
- *
- * There are two ways to change the word. The fast one, a single compare-exchange, is open while
- * both bits are 0. Everything else holds the lock, and begins by setting HELD (or finds WATCHED
- * set): from then on every compare-exchange of the fast way fails or is not even tried, so the
- * holder works on a copy and stores it when it is done.
- *
- * Why nobody who waits is forgotten. Who has to wait decides so under the lock, with the word
- * frozen, and joins its list in the same critical section, which leaves WATCHED set as long as it
- * waits. So whatever could end the wait happens under the lock from then on, and the owner sees to
- * it that each such section ends those waits that it can.
- *
- * Memory orders. A fast change acquires when it takes something and releases when it gives
- * something back. Setting HELD is an acquire, so the holder sees what came with earlier gifts (if
- * WATCHED was set, they came under the lock, which is an acquire itself); storing the word back is
- * a release, which passes it on to the next fast taker. Those whose waits are ended under the lock
- * get it by the release of their `wake`.
- */
-#define PLIM_HELD_ ((uint64_t)1)
-#define PLIM_WATCHED_ ((uint64_t)1 << 1)
+#ifndef PLIM_LIST_H_
+#define PLIM_LIST_H_
 
-typedef struct plim_gate_ {
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) word;
-    plim_counter lock; /* one permit */
-} plim_gate_;
-
-/* ---- Lists ---- */
+/* Intrusive lists: a node is a member of what is listed. */
 
 typedef struct plim_node_ {
     struct plim_node_ *next, *prev;
@@ -1901,7 +1888,12 @@ static inline void plim_unlink_(plim_list_ *list, plim_node_ *node)
     *(node->next != NULL ? &node->next->prev : &list->last) = node->prev;
 }
 
-/* ---- Those who wait ---- */
+#endif /* PLIM_LIST_H_ */
+
+/* ==== src/core/waiter.h ======================================================================= */
+
+#ifndef PLIM_WAITER_H_
+#define PLIM_WAITER_H_
 
 /*
  * Somebody who sleeps. It lives on its owner's stack and is a member of one list, under the lock.
@@ -2001,7 +1993,46 @@ static inline bool plim_look_on_(int look, int few, int64_t until)
     return plim_now_() - before < long_ns;
 }
 
-/* ---- The lock ---- */
+#endif /* PLIM_WAITER_H_ */
+
+/* ==== src/core/gate.h ========================================================================= */
+
+#ifndef PLIM_GATE_H_
+#define PLIM_GATE_H_
+
+/*
+ * A gate: a word that many change with one atomic step while nobody waits, and under a lock as
+ * soon as somebody does; and those who wait, in lists that the lock protects.
+ *
+ * The two lowest bits of the word belong to the gate, the rest to its owner:
+ *
+ * HELD      The lock is held and the word belongs to its holder, for a moment.
+ * WATCHED   Somebody is concerned by the next change, whatever it is: so it must be made under the
+ *           lock, which looks after them. Set and cleared under the lock.
+ *
+ * There are two ways to change the word. The fast one, a single compare-exchange, is open while
+ * both bits are 0. Everything else holds the lock, and begins by setting HELD (or finds WATCHED
+ * set): from then on every compare-exchange of the fast way fails or is not even tried, so the
+ * holder works on a copy and stores it when it is done.
+ *
+ * Why nobody who waits is forgotten. Who has to wait decides so under the lock, with the word
+ * frozen, and joins its list in the same critical section, which leaves WATCHED set as long as it
+ * waits. So whatever could end the wait happens under the lock from then on, and the owner sees to
+ * it that each such section ends those waits that it can.
+ *
+ * Memory orders. A fast change acquires when it takes something and releases when it gives
+ * something back. Setting HELD is an acquire, so the holder sees what came with earlier gifts (if
+ * WATCHED was set, they came under the lock, which is an acquire itself); storing the word back is
+ * a release, which passes it on to the next fast taker. Those whose waits are ended under the lock
+ * get it by the release of their `wake`.
+ */
+#define PLIM_HELD_ ((uint64_t)1)
+#define PLIM_WATCHED_ ((uint64_t)1 << 1)
+
+typedef struct plim_gate_ {
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) word;
+    plim_counter lock; /* one permit */
+} plim_gate_;
 
 /* The lock is held for some fifty nanoseconds, unless its holder was preempted. So looking for a
  * while is enough most of the time, and giving the holder a CPU most of the others. Each look takes
@@ -2062,9 +2093,9 @@ static inline void plim_gate_init_(plim_gate_ *gate, uint64_t word)
 }
 
 #endif /* PLIM_GATE_H_ */
-/* <<< gate */
 
-/* >>> workers (stamped from core/workers.h by `make stamp`; edit it there) */
+/* ==== src/core/workers.h ====================================================================== */
+
 #ifndef PLIM_WORKERS_
 #define PLIM_WORKERS_
 
@@ -2275,7 +2306,10 @@ static inline void plim_worker_begins_(const char *name)
 }
 #endif /* PLIM_PLATFORM */
 #endif /* PLIM_WORKERS_ */
-/* <<< workers */
+
+/* ==== src/weighted_sem/word.h ================================================================= */
+
+/* The word: the free weight and the jobs, in one atomic step. */
 
 #ifndef WEIGHTED_SEM_IDLE_NS
 #define WEIGHTED_SEM_IDLE_NS PLIM_S(10)
@@ -2351,7 +2385,9 @@ static inline bool weighted_sem_is_held_(uint64_t word, uint64_t total, uint64_t
     return most > 0 && weight - 1 < (uint64_t)most;
 }
 
-/* ---- The object ----------------------------------------------------------------------------- */
+/* ==== src/weighted_sem/object.h =============================================================== */
+
+/* The object, those who wait in it, and its workers. */
 
 /* What a start asks for, and a worker does. */
 typedef struct weighted_sem_task_ {
@@ -2447,7 +2483,9 @@ static inline void weighted_sem_sleeper_init_(weighted_sem_sleeper_ *sleeper)
     sleeper->task.fn = NULL;
 }
 
-/* ---- Critical sections ---------------------------------------------------------------------- */
+/* ==== src/weighted_sem/sections.h ============================================================= */
+
+/* Critical sections: all that is done under the lock. */
 
 /* One at a time, under the lock. `word` is the semaphore's while it lasts. */
 typedef struct weighted_sem_section_ {
@@ -2479,7 +2517,9 @@ PLIM_SLOW_ void weighted_sem_unlock_(weighted_sem *w, weighted_sem_section_ *s)
     plim_gate_unlock_(&w->gate, s->word, watched, &s->woken);
 }
 
-/* ---- Drains --------------------------------------------------------------------------------- */
+/* ==== src/weighted_sem/drains.h =============================================================== */
+
+/* Drains: who waits for the jobs that executed when it came. */
 
 /*
  * A drain waits for the jobs that execute when it is called, and cannot list them: their number is
@@ -2548,7 +2588,9 @@ static inline void weighted_sem_leave_drains_(weighted_sem *w, weighted_sem_slee
     plim_unlink_(&w->drains, &self->waiter.node);
 }
 
-/* ---- Admission ------------------------------------------------------------------------------ */
+/* ==== src/weighted_sem/admission.h ============================================================ */
+
+/* Admission: who is let in, in which order, and who would wait for itself. */
 
 /* What goes with taking a sleeper off the queue. */
 static inline void weighted_sem_left_queue_(weighted_sem *w, const weighted_sem_sleeper_ *sleeper)
@@ -2670,7 +2712,9 @@ static inline void weighted_sem_leave_queue_(weighted_sem *w, weighted_sem_sleep
     weighted_sem_left_queue_(w, sleeper);
 }
 
-/* ---- Background jobs ------------------------------------------------------------------------ */
+/* ==== src/weighted_sem/workers.h ============================================================== */
+
+/* Workers: the threads that run background jobs. */
 
 /*
  * Tasks that were let in go through a ring to whichever worker is awake first. To every task in
@@ -2923,6 +2967,10 @@ PLIM_SLOW_ plim_worker_result weighted_sem_thread_(void *arg)
     return 0;
 }
 
+/* ==== src/weighted_sem/executor.h ============================================================= */
+
+/* Background jobs on an executor; and how a job gets its worker or its place there. */
+
 /* What an executor is given to run. */
 PLIM_SLOW_ void weighted_sem_executed_task_ends_(weighted_sem_worker_ *self, int result)
 {
@@ -3069,7 +3117,9 @@ PLIM_SLOW_ int weighted_sem_hire_(weighted_sem *w, const weighted_sem_task_ *tas
     return error;
 }
 
-/* ---- Getting in and out --------------------------------------------------------------------- */
+/* ==== src/weighted_sem/enter.h ================================================================ */
+
+/* Getting in and out: the fast way, and the queue. */
 
 /* The fast way in, if it is open. */
 static inline bool weighted_sem_take_(weighted_sem *w, uint64_t weight, bool job)
@@ -3228,7 +3278,9 @@ static inline int weighted_sem_tried_(int error)
     return error == ETIMEDOUT ? EAGAIN : error;
 }
 
-/* ---- The API -------------------------------------------------------------------------------- */
+/* ==== src/weighted_sem/whole.h ================================================================ */
+
+/* The whole: init, close, destroy. */
 
 static inline int weighted_sem_init(weighted_sem *w, const weighted_sem_options *options)
 {
@@ -3376,6 +3428,10 @@ static inline int weighted_sem_destroy(weighted_sem *w)
     return 0;
 }
 
+/* ==== src/weighted_sem/jobs.h ================================================================= */
+
+/* Jobs: start, complete, begin and finish. */
+
 static inline int weighted_sem_start_for(weighted_sem *w, uint64_t weight, int (*fn)(void *),
                                          void *arg, int64_t timeout_ns)
 {
@@ -3509,6 +3565,10 @@ static inline int weighted_sem_finish(weighted_sem_job *job, int error)
     return 0;
 }
 
+/* ==== src/weighted_sem/bare.h ================================================================= */
+
+/* Bare weight, and drains. */
+
 static inline int weighted_sem_acquire_for(weighted_sem *w, uint64_t weight, int64_t timeout_ns)
 {
     if (PLIM_LIKELY_(weighted_sem_take_(w, weight, false))) {
@@ -3600,6 +3660,10 @@ static inline int weighted_sem_drain_all(weighted_sem *w, int64_t timeout_ns)
     }
     return error;
 }
+
+/* ==== src/weighted_sem/figures.h ============================================================== */
+
+/* Errors, resize, and figures. */
 
 static inline size_t weighted_sem_extract_errors(weighted_sem *w, weighted_sem_error *out,
                                                  size_t capacity)
@@ -3699,6 +3763,8 @@ static inline weighted_sem_stats weighted_sem_snapshot(weighted_sem *w)
 }
 
 #endif /* PLIM_WEIGHTED_SEM_H */
+
+/* ==== src/core/licence.h ====================================================================== */
 
 /*
  * MIT License

@@ -15,9 +15,9 @@ for header in semaphore.h weighted_sem.h bulkhead.h loop_scheduler.h metrics.h; 
     have=$(sed -n '1s/.* - v\([0-9.]*\) - .*/\1/p' $header)
     [ "$have" = "$want" ] || { echo "$header is $have, CHANGELOG.md says $want" && failed=1; }
 done
-says core/core.h "define PLIM_CORE_VERSION $number /* $want,"
-says core/core.h "PLIM_CORE_VERSION != $number"
-says core/core.h "(core $want)"
+says src/core/platform.h "define PLIM_CORE_VERSION $number /* $want,"
+says src/core/platform.h "PLIM_CORE_VERSION != $number"
+says src/core/platform.h "(core $want)"
 says metrics.h "define PLIM_METRICS_VERSION $number /* $want,"
 says metrics.h "PLIM_CORE_VERSION != $number)"
 says metrics.h "PLIM_METRICS_VERSION != $number)"

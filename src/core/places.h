@@ -58,52 +58,6 @@ enum {
     PLIM_DOUBTS_ = 3 /* how often a circle with a doubtful edge is looked at again, after a nap */
 };
 
-/* A lock that is let go by a plain store. It is held for some ten nanoseconds, so whoever finds it
- * taken looks again, offers its CPU, and if all that was in vain naps: even if the holder has been
- * preempted by one with a higher priority, it gets to run. */
-#ifndef PLIM_PLATFORM
-static inline void plim_lock_wait_(int look)
-{
-    if (look >= 64) {
-        plim_nap_(plim_now_() + PLIM_NAP_NS_);
-    } else if (look % 8 == 7) {
-        plim_thread_yield_();
-    } else {
-        plim_pause_();
-    }
-}
-#define plim_lock_wait_(lock, look) plim_lock_wait_(look)
-#endif
-
-PLIM_SLOW_ void plim_spin_lock_slow_(PLIM_ATOMIC_(uint64_t) * lock)
-{
-    for (int look = 0;; look++) {
-        uint64_t open = plim_load_relaxed_(lock);
-        if (open == 0 && plim_cas_acquire_(lock, &open, 1)) {
-            return;
-        }
-        plim_lock_wait_(lock, look);
-    }
-}
-
-PLIM_FAST_ bool plim_spin_try_lock_(PLIM_ATOMIC_(uint64_t) * lock)
-{
-    uint64_t open = 0;
-    return plim_cas_acquire_(lock, &open, 1);
-}
-
-PLIM_FAST_ void plim_spin_lock_(PLIM_ATOMIC_(uint64_t) * lock)
-{
-    if (!PLIM_LIKELY_(plim_spin_try_lock_(lock))) {
-        plim_spin_lock_slow_(lock);
-    }
-}
-
-PLIM_FAST_ void plim_spin_unlock_(PLIM_ATOMIC_(uint64_t) * lock)
-{
-    plim_store_release_(lock, 0);
-}
-
 /* Sets what all places that a thread runs wait for; NULL ends it. `doubt`: NULL if whoever ends the
  * wait takes the edge back; else what the thread sleeps on until it does so itself. */
 static inline void plim_awaits_(plim_place_ *innermost, plim_place_ *target,

@@ -1,0 +1,279 @@
+/* What it offers. Everything after this file is how it is done. */
+
+#if !(defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L) && \
+    !(defined(__cplusplus) && __cplusplus >= 201103L)
+#error "bulkhead.h needs C11 or C++11"
+#endif
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct bulkhead bulkhead;
+typedef struct bulkhead_job bulkhead_job; /* see below, after the core */
+typedef struct plim_executor plim_executor;
+
+enum { BULKHEAD_SYNC, BULKHEAD_ASYNC };  /* type */
+enum { BULKHEAD_DRAIN, BULKHEAD_ABORT }; /* how to close */
+enum {                                   /* flags, to be or-ed */
+       BULKHEAD_UNFAIR = 1,              /* callers of enter may pass those who wait */
+       BULKHEAD_INLINE = 2,              /* invoke runs on the caller while a permit is free */
+       BULKHEAD_STATS = 4,               /* count sync calls that are let in */
+       BULKHEAD_TIMINGS = 8              /* histograms: reads the clock, and takes the lock */
+};
+
+#define BULKHEAD_UNLIMITED INT32_MAX
+
+/* How a job ended. */
+typedef enum bulkhead_outcome {
+    BULKHEAD_PENDING,   /* it has not */
+    BULKHEAD_SUCCEEDED, /* run returned 0 */
+    BULKHEAD_FAILED,    /* run returned job->result; ECANCELED: it ended its thread */
+    BULKHEAD_TIMED_OUT, /* run_timeout_ns passed; the body may still run */
+    BULKHEAD_EXPIRED,   /* start_within_ns passed and it had not begun */
+    BULKHEAD_CANCELLED, /* by bulkhead_cancel, before it began */
+    BULKHEAD_ABORTED    /* before it began: closed, or the executor refused it, or no thread could
+                           be had and every worker there was waits for this bulkhead */
+} bulkhead_outcome;
+
+typedef enum bulkhead_event_type {
+    BULKHEAD_EVENT_ACCEPTED,      /* a job: to run, or to wait; a call: it has its permit */
+    BULKHEAD_EVENT_REJECTED,      /* result says why: EAGAIN, ETIMEDOUT, ESHUTDOWN, EDEADLK */
+    BULKHEAD_EVENT_STARTED,       /* an attempt begins */
+    BULKHEAD_EVENT_RETRIED,       /* an attempt has failed with result, and there will be another */
+    BULKHEAD_EVENT_FINISHED,      /* outcome and result tell how (a call: it leaves); or else: */
+    BULKHEAD_EVENT_TIMED_OUT,     /* the run timeout passed; the return of the body has no event */
+    BULKHEAD_EVENT_WORKER_FAILED, /* worker_start returned result, and will be called again */
+    BULKHEAD_EVENT_RESIZED
+} bulkhead_event_type;
+
+/* Told to on_event on the thread where it happens, under no lock. ACCEPTED and RETRIED may come
+ * after what follows them on another thread, so the job may be gone by then: compare the pointer,
+ * use arg. */
+typedef struct bulkhead_event {
+    bulkhead_event_type type;
+    const bulkhead_job *job; /* NULL: a call of enter or invoke, work for bulkhead_executor, or none
+                                is concerned */
+    void *arg;               /* of the job, or of the work; NULL for a call */
+    bulkhead_outcome outcome;
+    int result;
+    uint32_t attempt; /* from 1; 0: it has not begun */
+} bulkhead_event;
+
+/* All zero is a sync bulkhead with one permit, where all others wait in line. */
+typedef struct bulkhead_options {
+    int type;           /* BULKHEAD_SYNC (0), BULKHEAD_ASYNC */
+    int32_t permits;    /* that run at once (0: 1; PLIM_NONE: none, until a resize) */
+    int32_t queue;      /* that wait, delayed ones included (0: unlimited; PLIM_NONE: none) */
+    int64_t timeout_ns; /* of enter and invoke: for a permit (0: for ever); of submit: for a place
+                           in the queue (0: does not wait); PLIM_NONE: never wait */
+    const plim_executor *executor; /* runs the jobs; is copied (NULL: own workers) */
+    /* Makes what the worker owns: 0, or an error, and then it is called again after 1 ms, 2 ms, ...
+     * up to a second. Runs on the worker's thread, as worker_stop does (NULL: nothing to make). */
+    int (*worker_start)(void *user, unsigned index, void **resource);
+    void (*worker_stop)(void *user, unsigned index, void *resource);
+    uint32_t attempts;          /* of each job that fails, in all (0: 1) */
+    int64_t retry_delay_ns;     /* before the second; doubles for each that follows (0: none) */
+    int64_t retry_delay_max_ns; /* but not beyond this (0: a minute) */
+    bool (*retryable)(void *user, int result, uint32_t attempt); /* (NULL: every failure is) */
+    int64_t run_timeout_ns; /* how long an attempt may take (0: for ever) */
+    void (*on_event)(void *user, const bulkhead_event *event); /* may call back into the bulkhead */
+    void *user;                                                /* for the functions above */
+    const char *name;  /* of the workers: name-0, name-1, ..., on Linux, before worker_start is
+                          called; is copied ("bulkhead") */
+    uint32_t flags;    /* BULKHEAD_UNFAIR | BULKHEAD_INLINE | BULKHEAD_STATS | BULKHEAD_TIMINGS */
+    size_t stack_size; /* of its threads, in bytes, at least (0: the system's default) */
+} bulkhead_options;
+
+/* A job. Zero it, set run, and what you need of the rest; *job is yours to place (defined after the
+ * core, below):
+ *
+ *     int (*run)(bulkhead_job *job);     required; 0 is success, anything else its error
+ *     void *arg;                         yours
+ *     void (*done)(bulkhead_job *job);   called once when it has ended, however, on the thread that
+ *                                        ended it: a worker, the supervisor, who cancels or closes
+ *                                        (NULL: nothing)
+ *     bool detached;                     done is the last touch: it may free or resubmit the job,
+ *                                        and nobody may wait for it; after a run timeout it is
+ *                                        called when the body has returned. You may cancel it as
+ *                                        long as you know that its done has not freed it
+ *     int64_t delay_ns;                  not before this time from now; has a place in the queue
+ *     int64_t start_within_ns;           EXPIRED if it has not begun by then, counted from when
+ *                                        it is due (0: no limit)
+ *     int64_t run_timeout_ns;            instead of the bulkhead's (0: the same; PLIM_NONE: none)
+ *     uint32_t attempts;                 instead of the bulkhead's (0: the same)
+ *   to read in run:
+ *     void *resource;                    what worker_start made
+ *     unsigned worker;                   the index that worker_start got
+ *     uint32_t attempt;                  from 1
+ *   to read when it is done, and in done:
+ *     bulkhead_outcome outcome;
+ *     int result;                        what run returned; 0 if it was not run, or timed out
+ */
+
+/* Times, in buckets that are a quarter of a power of two wide. */
+enum { BULKHEAD_BUCKETS = 248 };
+typedef struct bulkhead_histogram {
+    uint64_t count;
+    int64_t sum_ns, max_ns;
+    uint64_t buckets[BULKHEAD_BUCKETS];
+} bulkhead_histogram;
+
+/* All of one instant, except sync totals, which are read one after the other. */
+typedef struct bulkhead_stats {
+    uint32_t permits, queue;              /* as set; BULKHEAD_UNLIMITED; 0: none */
+    uint32_t in_use, available;           /* permits; available is 0 if a resize left too many */
+    uint32_t queued;                      /* jobs and callers that wait for a permit now */
+    uint32_t delayed;                     /* jobs that wait for their time */
+    uint32_t peak_in_use, peak_queued;    /* as far as seen under the lock */
+    uint32_t workers;                     /* threads; not idle and not stuck are those that are
+                                             busy, or in worker_start */
+    uint32_t workers_idle, workers_stuck; /* stuck: in a body after its run timeout */
+    uint64_t accepted;                    /* when idle: the sum of the six ends */
+    uint64_t rejected;                    /* calls not let in (not those with EINVAL or EBUSY) */
+    /* Jobs by outcome, and with BULKHEAD_STATS calls that have left. */
+    uint64_t succeeded, failed, timed_out, expired, cancelled, aborted;
+    uint64_t retried;             /* attempts after a first */
+    uint64_t late;                /* bodies that returned after their run timeout */
+    int64_t longest_wait_ns;      /* of the first in the queue, so far (needs BULKHEAD_TIMINGS) */
+    bulkhead_histogram wait, run; /* (need BULKHEAD_TIMINGS) until it begins; each attempt's body */
+} bulkhead_stats;
+
+/* Prepares it; options NULL are all zero. Starts no thread; allocates only for BULKHEAD_TIMINGS.
+ * Requires: nobody uses it yet, and it is not moved or copied later. Returns 0, EINVAL, ENOMEM. */
+static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options);
+
+/* Reads PREFIXPERMITS, PREFIXQUEUE and PREFIXTIMEOUT_MS from the environment (prefix "WORKER_":
+ * WORKER_PERMITS, ...), or else PREFIXDEFAULT_PERMITS, ...; what is set nowhere, or empty, stays as
+ * it is in options. A value is digits; "unlimited" and "null" lift the limit; 0 is PLIM_NONE. For
+ * permits 0 is an error; so is a limit above the largest (see LIMITS). Returns 0; EINVAL for all
+ * else, or if the prefix has more than 200 characters, and then options are left alone. */
+static inline int bulkhead_options_from_env(bulkhead_options *options, const char *prefix);
+
+/* The same for variables with names of your own; a name that is NULL is not read. If a value is
+ * wrong, *wrong says which variable has it (wrong may be NULL). Call it for the defaults first, and
+ * then again for what goes before them. */
+typedef struct bulkhead_names {
+    const char *permits, *queue, *timeout_ms;
+} bulkhead_names;
+static inline int bulkhead_options_from_names(bulkhead_options *options,
+                                              const bulkhead_names *names, const char **wrong);
+
+/* Reads a limit that comes from elsewhere: digits, "unlimited" or "null"; 0 is PLIM_NONE. Returns
+ * 0; EINVAL on anything else, or above 2^27 - 1, and then *value is left alone. */
+static inline int bulkhead_parse_limit(const char *text, int32_t *value);
+
+/* Lets nobody in any more (ESHUTDOWN), and waits until all is over and the workers have ended, at
+ * most timeout_ns (and 0.1 s for threads that are just ending). Several may close: each waits for
+ * the same end. Blocks.
+ *   DRAIN  What was accepted still runs, with its delays and retries. When a time above 0 has
+ *          passed, what has not begun is ended as by ABORT. A time of 0 or less begins the drain
+ *          and does not wait. A job that a done submits meanwhile is refused: if yours do that,
+ *          call bulkhead_wait_idle first. Give a limit: a drain without one never ends if
+ *          worker_start fails for ever, as when a database is down.
+ *   ABORT  Callers that wait get ESHUTDOWN. Jobs that have not begun end as ABORTED, in order. What
+ *          runs goes on, and bulkhead_job_cancelled tells it so. Right for jobs that run as long as
+ *          the program does.
+ * Returns 0 all is over; ETIMEDOUT something is left (call it again); EINVAL; EDEADLK, having
+ * changed nothing, if it would wait inside a job or a callback, or for ever while this thread holds
+ * a permit. */
+static inline int bulkhead_close(bulkhead *b, int how, int64_t timeout_ns);
+
+/* Ends the workers, if that has not been done, and frees what is left. Returns 0; EBUSY while
+ * anything runs or waits, or a body has not returned, having changed nothing. */
+static inline int bulkhead_destroy(bulkhead *b);
+
+/* Takes a permit, waiting for it as timeout_ns in the options says. Returns 0, EAGAIN (nobody more
+ * may wait, or the option says never), ETIMEDOUT, ESHUTDOWN, EDEADLK. Memory order: acquire. */
+static inline int bulkhead_enter(bulkhead *b);
+
+/* The same; waits at most timeout_ns nanoseconds, on the monotonic clock. PLIM_MS(n) and the like
+ * help; PLIM_FOREVER is no limit; 0 or less does not wait, and gives ETIMEDOUT. */
+static inline int bulkhead_enter_for(bulkhead *b, int64_t timeout_ns);
+
+/* The same, now or not at all: EAGAIN. */
+static inline int bulkhead_try_enter(bulkhead *b);
+
+/* Gives the permit back; to the first who waits, if somebody does. Works when closed, too. Any
+ * thread may do it. Returns 0, or EPERM if none can be held. Memory order: release. */
+static inline int bulkhead_leave(bulkhead *b);
+
+/* BULKHEAD_SCOPE(b) { ... }  enters as bulkhead_enter does, runs the block and leaves, on every way
+ * out of it with gcc and clang; elsewhere not after return or goto. Refused: skips the block. */
+
+/* Runs fn(arg) with a permit: on this thread; of type BULKHEAD_ASYNC, on a worker, and waits for
+ * it. BULKHEAD_INLINE: on this thread while a permit is free. What fn returns goes to *result, if
+ * that is not NULL. On a worker it is a job like others: attempts and run timeouts apply.
+ * Returns 0 if fn was called, whatever it returned (ESHUTDOWN, if an ABORT came before another
+ * attempt); or an error as enter and submit do. ETIMEDOUT: it was not let in, or the run timeout
+ * passed; this waits for fn's end in any case. */
+static inline int bulkhead_invoke(bulkhead *b, int (*fn)(void *), void *arg, int *result);
+
+/* Hands the job over. It is run when a permit is free, in order; *job must stay where it is until
+ * it is done. If the queue is full, waits as timeout_ns in the options says, until a place is free
+ * (without a queue: a permit). On a sync bulkhead it waits for a permit as enter does, runs the job
+ * on this thread, and returns when the job is done. Returns 0; EAGAIN full, no thread or the
+ * executor refused; ETIMEDOUT, ESHUTDOWN, EDEADLK, EINVAL (no run, negative times), EBUSY (it is in
+ * flight), ENOMEM. On an error run and done are not called, and *job is as it was. */
+static inline int bulkhead_submit(bulkhead *b, bulkhead_job *job);
+
+/* The same; waits at most timeout_ns for a place in the queue; 0 or less: ETIMEDOUT when full. Each
+ * call that is not let in counts as rejected. */
+static inline int bulkhead_submit_for(bulkhead *b, bulkhead_job *job, int64_t timeout_ns);
+
+/* Waits until the job is done and its done has returned; any number of threads may. Returns 0 (read
+ * job->outcome and job->result), ETIMEDOUT (it goes on), EDEADLK (it never could be: this
+ * is that job, or one that it waits for), EINVAL (never submitted, or detached). Memory order:
+ * acquire. */
+static inline int bulkhead_wait(bulkhead_job *job, int64_t timeout_ns);
+
+/* After TIMED_OUT: waits until the body has returned too, and the memory is the caller's. Of every
+ * other job that is done it is so at once. Returns 0, ETIMEDOUT, EBUSY (it is not done),
+ * EDEADLK (inside that body), EINVAL (never submitted, or detached: its done is called then). */
+static inline int bulkhead_reclaim(bulkhead_job *job, int64_t timeout_ns);
+
+/* Ends a job that has not begun. Returns 0 it had not and has ended CANCELLED, its done was
+ * called here; EBUSY it runs, bulkhead_job_cancelled tells it so, and it is not tried again;
+ * EALREADY it is done, or its done is being called; EINVAL it was not submitted to b. Never blocks
+ * for long. Requires: the job's memory has not been given back, as it may be once it is done. */
+static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job);
+
+/* Inside run: is its result wanted no more? True once somebody has cancelled the job, once its run
+ * timeout has passed, and once the bulkhead was closed with ABORT or a DRAIN whose time has passed.
+ */
+static inline bool bulkhead_job_cancelled(const bulkhead_job *job);
+
+/* Inside run: what worker_start has made is broken. When this attempt has ended, worker_stop and
+ * worker_start are called again, before the worker takes its next job. */
+static inline void bulkhead_job_renew(bulkhead_job *job);
+
+/* Changes the limits; they mean what they do in the options. PLIM_KEEP leaves a limit as it is; so
+ * does 0 if the limit is none, so that you can give back what a snapshot has just said. Nothing
+ * that runs or waits is stopped: a shrink takes effect as jobs end. Never waits. Returns 0, EINVAL.
+ */
+static inline int bulkhead_resize(bulkhead *b, int32_t permits, int32_t queue);
+
+/* Waits for an instant at which nothing runs, waits or is delayed, and no done is being called, not
+ * even of a detached job. Returns 0, ETIMEDOUT, EDEADLK
+ * (inside a job or a callback, or for ever while this thread holds a permit). */
+static inline int bulkhead_wait_idle(bulkhead *b, int64_t timeout_ns);
+
+/* All figures, of one instant. Takes the lock for as long as it takes to copy them. */
+static inline bulkhead_stats bulkhead_snapshot(bulkhead *b);
+
+/* Adds a time to a histogram of your own; one of all zero is empty. A negative time counts as 0.
+ * Requires: no other thread uses the histogram meanwhile. metrics.h writes it for Prometheus. */
+static inline void bulkhead_histogram_add(bulkhead_histogram *h, int64_t ns);
+
+/* The time that a share q of all (0.5: half, 0.99) did not exceed; as the upper end of its bucket,
+ * at most a quarter too long. 0 if there are none. */
+static inline int64_t bulkhead_histogram_quantile(const bulkhead_histogram *h, double q);
+
+/* "succeeded" and so on, for logs. */
+static inline const char *bulkhead_outcome_name(bulkhead_outcome outcome);
+
+/* The bulkhead, as an executor for others: each execute is a job of its own, allocated with
+ * PLIM_MALLOC. Close it with BULKHEAD_DRAIN: those who gave it work rely on getting it done, so
+ * what an ABORT finds in the queue is run by the thread that closes, one after the other, without a
+ * permit, and before close returns, whatever its timeout. */
+static inline plim_executor bulkhead_executor(bulkhead *b);

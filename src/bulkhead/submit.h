@@ -1,0 +1,185 @@
+/* Submitting a job: refused, accepted, or in line for a place. */
+
+/* Sleeps until bulkhead_post_ has said that something is over. Gives the borrowed permit back:
+ * there would be none left after 2^30 waits. */
+PLIM_CALLED_ int bulkhead_await_(plim_counter *c, int64_t timeout_ns)
+{
+    int error = plim_acquire_(c, PLIM_WAITERS_MAX, timeout_ns);
+    if (error == 0) {
+        plim_release_(c, 1);
+    }
+    return error;
+}
+
+/* Is it over? From then on only threads that wait for the job touch the counter. Acquire, for the
+ * release in bulkhead_post_. */
+static inline bool bulkhead_is_posted_(plim_counter *c)
+{
+#ifdef PLIM_PARK_CND /* the thread that posted may still hold the counter's lock */
+    return plim_available_(plim_load_relaxed_(&c->word)) > 0 && bulkhead_await_(c, 0) == 0;
+#else
+    return plim_available_(plim_load_acquire_(&c->word)) > 0;
+#endif
+}
+
+static inline bool bulkhead_is_done_(bulkhead_job *job)
+{
+    return bulkhead_is_posted_(&job->over_);
+}
+
+/* Does the job need the supervisor? */
+static inline bool bulkhead_needs_watch_(const bulkhead *b, const bulkhead_job *job)
+{
+    uint32_t attempts = job->attempts != 0 ? job->attempts : b->attempts;
+    return job->delay_ns != 0 || job->start_within_ns != 0 || bulkhead_run_limit_(b, job) != 0 ||
+           (attempts > 1 && b->retry_delay_ns != 0);
+}
+
+/* When a wait of that length is over, and how long it still is: looking comes out of its time. */
+static inline int64_t bulkhead_until_(int64_t timeout_ns)
+{
+    return timeout_ns == PLIM_FOREVER ? PLIM_FOREVER : plim_deadline_(plim_now_(), timeout_ns);
+}
+
+static inline int64_t bulkhead_left_(int64_t until)
+{
+    int64_t left = until == PLIM_FOREVER ? PLIM_FOREVER : until - plim_now_();
+    return left > 0 ? left : 0;
+}
+
+/* Waits for a place in the queue; whoever frees one accepts the job. */
+PLIM_CALLED_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                      int64_t timeout_ns, int64_t since, bulkhead_nesting_ *nesting)
+{
+    bulkhead_submitter_ self;
+    const uint64_t phase = plim_load_relaxed_(&job->phase_);
+    plim_waiter_init_(&self.waiter);
+    self.job = job;
+    self.since = since;
+    plim_store_relaxed_(&job->phase_, BULKHEAD_ROOM_);
+    if (nesting != NULL) {
+        bulkhead_nest_(b, s, nesting, NULL, &self.waiter, timeout_ns);
+    }
+    plim_append_(&b->room, &self.waiter.node);
+    bulkhead_unlock_(b, s);
+    bulkhead_after_(b, s);
+    /* It is the workers who make room, and they may want the CPU: so it is offered to them. */
+    const int64_t until = bulkhead_until_(timeout_ns);
+    bool on = true;
+    for (int i = 0; on && i < PLIM_SPIN && plim_load_relaxed_(&self.waiter.wake.word) == 0; i++) {
+        on = plim_look_on_(i, PLIM_SPIN / 2, until);
+    }
+    int error = plim_sleep_(&self.waiter, bulkhead_left_(until), false);
+    if (error != 0) {
+        *s = bulkhead_lock_(b);
+        if (error == ETIMEDOUT) {
+            plim_unlink_(&b->room, &self.waiter.node);
+            bulkhead_grant_(b, s); /* one behind us may need less: a permit, not a place */
+        }
+        plim_store_relaxed_(&job->phase_, phase);
+        bulkhead_unlock_(b, s);
+        bulkhead_after_(b, s);
+    }
+    if (nesting != NULL) {
+        bulkhead_unnest_(b, nesting);
+    }
+    return error;
+}
+
+/* Gives the entry of the job that was just accepted to the executor; if that refuses, so do we. */
+PLIM_SLOW_ int bulkhead_give_first_(bulkhead *b, bulkhead_section_ *s, const bulkhead_past_ *mine)
+{
+    int error = b->executor.execute(b->executor.ctx, bulkhead_execute_, b);
+    error = error != 0 ? bulkhead_entry_refused_(b, mine) : 0;
+    bulkhead_unbusy_(b, &s->frame);
+    return error;
+}
+
+/* Has somebody to do with the job? Not when the last touch of it has been seen. */
+static inline bool bulkhead_in_flight_(bulkhead_job *job)
+{
+    uint64_t phase = plim_load_relaxed_(&job->phase_);
+    if (phase != BULKHEAD_DONE_ || job->was_detached_) {
+        return phase != BULKHEAD_NEW_ && phase != BULKHEAD_DONE_;
+    }
+    return !bulkhead_is_done_(job) ||
+           (job->outcome == BULKHEAD_TIMED_OUT && !bulkhead_is_posted_(&job->returned_));
+}
+
+/* May the job be submitted? 0, EINVAL, EBUSY. Changes nothing: if it is refused, a job that is
+ * done stays as it is. */
+static inline int bulkhead_may_submit_(bulkhead_job *job)
+{
+    if (job == NULL || job->run == NULL || job->delay_ns < 0 || job->start_within_ns < 0 ||
+        job->run_timeout_ns < PLIM_NONE) {
+        return EINVAL;
+    }
+    return bulkhead_in_flight_(job) ? EBUSY : 0;
+}
+
+/* Submits. A caller that will wait for the job, at most wait_ns, gives `nesting`, which has to be
+ * undone by it if this succeeds. */
+PLIM_CALLED_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns,
+                                       bulkhead_nesting_ *nesting, int64_t wait_ns)
+{
+    bulkhead_nesting_ here = bulkhead_no_nesting_();
+    bulkhead_nesting_ *nest = nesting != NULL ? nesting : &here;
+    uint64_t word = plim_load_relaxed_(&b->gate.word);
+    const bulkhead_subject_ about = bulkhead_subject_of_(job); /* it may be gone at the end */
+    const bool events = (b->flags & BULKHEAD_EVENTS_) != 0;
+    int error = (word & BULKHEAD_CLOSED_) != 0 ? ESHUTDOWN : 0;
+    if (error == 0 && timeout_ns <= 0 && bulkhead_available_(word) <= 0 &&
+        !bulkhead_may_have_room_(b, word)) {
+        error = ETIMEDOUT;
+    }
+    if (error == 0 && bulkhead_needs_watch_(b, job) && plim_load_relaxed_(&b->supervised) == 0) {
+        error = bulkhead_supervise_(b);
+    }
+    if (error != 0) {
+        return error;
+    }
+    const int64_t since = b->histograms == NULL ? 0 : plim_now_();
+    bulkhead_section_ s = bulkhead_lock_(b);
+    bool runs = bulkhead_runs_(b, &s, job);
+    bool admits = runs || (b->room.first == NULL && bulkhead_has_room_(b, s.word));
+    error = (s.word & BULKHEAD_CLOSED_) != 0 ? ESHUTDOWN
+            : !admits && timeout_ns <= 0     ? ETIMEDOUT
+            : !runs && wait_ns < 0           ? ETIMEDOUT
+                                             : 0;
+    if (error == 0 && (nesting != NULL || !admits)) {
+        bool deep = bulkhead_nests_too_deep_(b, nest, nesting != NULL ? wait_ns : timeout_ns);
+        error = (!runs && deep) || (nesting != NULL && bulkhead_keeps_others_(b)) ? EDEADLK : 0;
+    }
+    if (error != 0) {
+        bulkhead_unlock_(b, &s);
+        return error;
+    }
+    if (nesting != NULL) {
+        bulkhead_nest_(b, &s, nesting, job, NULL, wait_ns);
+    }
+    if (!admits) {
+        error = bulkhead_await_room_(b, &s, job, timeout_ns, since, nesting == NULL ? &here : NULL);
+    } else {
+        bulkhead_past_ past = bulkhead_past_of_(job);
+        bulkhead_accept_(b, &s, job, since);
+        past.number = job->number_;
+        if (b->executor.execute == NULL && b->threads == 0 && bulkhead_may_hire_(b)) {
+            bulkhead_plan_hire_(b, &s); /* better to fail now than when its turn has come */
+        }
+        bulkhead_unlock_(b, &s);
+        if (s.entries != 0) {
+            error = bulkhead_give_first_(b, &s, &past);
+        }
+        for (; s.hires != 0; s.hires--) { /* others may have been short of workers, too */
+            int failed = bulkhead_hire_(b, &past);
+            error = failed != 0 ? failed : error;
+        }
+    }
+    if (error != 0 && nesting != NULL) {
+        bulkhead_unnest_(b, nesting);
+    }
+    if (error == 0 && events) {
+        bulkhead_tell_(b, BULKHEAD_EVENT_ACCEPTED, about, BULKHEAD_PENDING, 0, 0);
+    }
+    return error;
+}

@@ -1,0 +1,98 @@
+/* The supervisor: the thread that watches the timers. */
+
+/* That the run timeout of a detached job has passed, to be told without the lock. */
+typedef struct bulkhead_told_ {
+    bulkhead_subject_ about;
+    uint32_t attempt;
+    bool some;
+} bulkhead_told_;
+
+/* A timer has passed. */
+PLIM_SLOW_ void bulkhead_due_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int64_t now,
+                              bulkhead_told_ *told)
+{
+    uint64_t phase = plim_load_relaxed_(&job->phase_);
+    bulkhead_disarm_(b, job);
+    if (phase == BULKHEAD_RUNNING_) {
+        plim_store_relaxed_(&job->phase_, BULKHEAD_STUCK_);
+        plim_store_relaxed_(&job->cancelled_, 1);
+        job->outcome = BULKHEAD_TIMED_OUT;
+        job->result = 0;
+        b->ended[BULKHEAD_TIMED_OUT]++;
+        b->jobs--;
+        b->stuck++;
+        if (b->executor.execute == NULL && bulkhead_may_hire_(b)) {
+            bulkhead_plan_hire_(b, s); /* in its place */
+        }
+        if (job->detached) { /* its memory may go as soon as the lock is let go */
+            told->about = bulkhead_subject_of_(job);
+            told->attempt = job->attempt;
+            told->some = true;
+        } else {
+            bulkhead_add_ended_(s, job);
+        }
+    } else if (phase == BULKHEAD_DELAYED_) {
+        bulkhead_withdraw_(b, s, job);
+        job->since_ = now;
+        if (job->start_within_ns > 0 && job->attempt == 0) {
+            bulkhead_arm_(b, s, job, plim_deadline_(now, job->start_within_ns));
+        }
+        bulkhead_let_in_(b, s, job);
+        bulkhead_grant_(b, s); /* if it got a permit, its place is free */
+    } else {
+        bulkhead_withdraw_(b, s, job); /* from the queue, or from those that are ready */
+        bulkhead_end_early_(b, s, job, BULKHEAD_EXPIRED);
+        bulkhead_grant_(b, s);
+    }
+}
+
+PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
+{
+    bulkhead *b = (bulkhead *)arg;
+    plim_worker_begins_(b->name);
+    for (bool quit = false; !quit;) {
+        plim_waiter_ waiter;
+        bulkhead_told_ told = {bulkhead_no_job_(), 0, false};
+        plim_waiter_init_(&waiter);
+        int64_t now = plim_now_();
+        bulkhead_section_ s = bulkhead_lock_(b);
+        b->supervisor_id = plim_thread_id_();
+        while (b->timers != NULL && b->timers->at_ <= now && !told.some) {
+            bulkhead_due_(b, &s, b->timers, now, &told);
+        }
+        quit = b->quit;
+        bool sleeps = !quit && s.ended == NULL && s.entries == 0 && s.hires == 0 && !told.some;
+        int64_t until = b->timers == NULL ? PLIM_FOREVER : b->timers->at_;
+        if (sleeps) {
+            b->watch_until = until;
+            plim_append_(&b->watch, &waiter.node);
+        }
+        bulkhead_unlock_(b, &s);
+        bulkhead_after_(b, &s);
+        if (told.some) {
+            bulkhead_tell_(b, BULKHEAD_EVENT_TIMED_OUT, told.about, BULKHEAD_TIMED_OUT, 0,
+                           told.attempt);
+        }
+        if (sleeps && plim_sleep_(&waiter, until == PLIM_FOREVER ? PLIM_FOREVER : until - now,
+                                  false) == ETIMEDOUT) {
+            s = bulkhead_lock_(b);
+            plim_unlink_(&b->watch, &waiter.node);
+            bulkhead_unlock_(b, &s);
+        }
+    }
+    return 0;
+}
+
+/* Sees to it that there is a supervisor: 0, EAGAIN, ENOMEM. */
+PLIM_SLOW_ int bulkhead_supervise_(bulkhead *b)
+{
+    int error = 0;
+    plim_acquire_(&b->making, PLIM_WAITERS_MAX, PLIM_FOREVER);
+    if (plim_load_relaxed_(&b->supervised) == 0) {
+        error = plim_worker_create_(&b->supervisor, b->stack_size, bulkhead_supervisor_, b);
+        error = error != 0 && error != ENOMEM ? EAGAIN : error;
+        plim_store_relaxed_(&b->supervised, error == 0);
+    }
+    plim_release_(&b->making, 1);
+    return error;
+}

@@ -1,0 +1,227 @@
+/* The whole: init, resize, close, destroy. */
+
+static inline uint64_t bulkhead_limit_(int32_t given, uint64_t standard, uint64_t most)
+{
+    return given == 0 ? standard : given < 0 ? 0 : (uint64_t)given > most ? most : (uint64_t)given;
+}
+
+static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options)
+{
+    bulkhead_options none;
+    const uint32_t flags = BULKHEAD_UNFAIR | BULKHEAD_INLINE | BULKHEAD_STATS | BULKHEAD_TIMINGS;
+    memset(&none, 0, sizeof none);
+    const bulkhead_options *o = options == NULL ? &none : options;
+    const bool resources = o->worker_start != NULL || o->worker_stop != NULL;
+    if (b == NULL || (o->type != BULKHEAD_SYNC && o->type != BULKHEAD_ASYNC) ||
+        o->permits < PLIM_NONE || o->queue < PLIM_NONE || o->timeout_ns < PLIM_NONE ||
+        o->retry_delay_ns < 0 || o->retry_delay_max_ns < 0 || o->run_timeout_ns < PLIM_NONE ||
+        (o->flags & ~flags) != 0 || (o->executor != NULL && o->executor->execute == NULL) ||
+        (o->executor != NULL && resources) ||
+        (o->type == BULKHEAD_SYNC && (o->executor != NULL || resources))) {
+        return EINVAL;
+    }
+    bulkhead_histogram *histograms = NULL;
+    if ((o->flags & BULKHEAD_TIMINGS) != 0) {
+        int saved = errno;
+        histograms = (bulkhead_histogram *)PLIM_MALLOC(2 * sizeof *histograms);
+        errno = saved;
+        if (histograms == NULL) {
+            return ENOMEM;
+        }
+        memset(histograms, 0, 2 * sizeof *histograms);
+    }
+    uint64_t permits = bulkhead_limit_(o->permits, 1, BULKHEAD_PERMITS_MAX_);
+    memset((void *)b, 0, sizeof *b);
+    plim_gate_init_(&b->gate, permits * BULKHEAD_PERMIT_ONE_);
+    plim_store_relaxed_(&b->permits, permits);
+    plim_store_relaxed_(&b->limit,
+                        bulkhead_limit_(o->queue, BULKHEAD_QUEUE_MAX_, BULKHEAD_QUEUE_MAX_));
+    b->flags = o->flags | (o->on_event != NULL ? (uint32_t)BULKHEAD_EVENTS_ : 0);
+    b->type = o->type;
+    b->timeout_ns = o->timeout_ns;
+    b->retry_delay_ns = o->retry_delay_ns;
+    b->retry_delay_max_ns = o->retry_delay_max_ns == 0 ? PLIM_S(60) : o->retry_delay_max_ns;
+    b->run_timeout_ns = o->run_timeout_ns;
+    b->attempts = o->attempts == 0 ? 1 : o->attempts;
+    b->worker_start = o->worker_start;
+    b->worker_stop = o->worker_stop;
+    b->retryable = o->retryable;
+    b->on_event = o->on_event;
+    b->user = o->user;
+    b->stack_size = o->stack_size;
+    b->process = plim_process_();
+    b->histograms = histograms;
+    b->dice = (uint64_t)plim_now_();
+    if (o->executor != NULL) {
+        b->executor = *o->executor;
+    }
+    const char *name = o->name == NULL ? "bulkhead" : o->name;
+    for (size_t i = 0; i + 1 < sizeof b->name && name[i] != 0; i++) {
+        b->name[i] = name[i];
+    }
+    plim_init_(&b->making, 1);
+    return 0;
+}
+
+/* What a limit becomes. 0 is what a snapshot says of none, and is taken for that. */
+static inline uint64_t bulkhead_new_limit_(uint64_t limit, int32_t given, uint64_t standard,
+                                           uint64_t most)
+{
+    bool kept = given == PLIM_KEEP || (given == 0 && limit == 0);
+    return kept ? limit : bulkhead_limit_(given, standard, most);
+}
+
+static inline int bulkhead_resize(bulkhead *b, int32_t permits, int32_t queue)
+{
+    if ((permits < PLIM_NONE && permits != PLIM_KEEP) ||
+        (queue < PLIM_NONE && queue != PLIM_KEEP)) {
+        return EINVAL;
+    }
+    bulkhead_section_ s = bulkhead_lock_(b);
+    const uint64_t before = plim_load_relaxed_(&b->permits), limit = plim_load_relaxed_(&b->limit);
+    uint64_t now = bulkhead_new_limit_(before, permits, 1, BULKHEAD_PERMITS_MAX_);
+    s.word += (now - before) * BULKHEAD_PERMIT_ONE_;
+    plim_store_relaxed_(&b->permits, now);
+    plim_store_relaxed_(
+        &b->limit, bulkhead_new_limit_(limit, queue, BULKHEAD_QUEUE_MAX_, BULKHEAD_QUEUE_MAX_));
+    bulkhead_grant_(b, &s);
+    bulkhead_staff_(b, &s);
+    if (b->threads - b->stuck > now) { /* some are to go */
+        b->searching += plim_end_waits_(&s.woken, &b->parked, 0);
+    }
+    bulkhead_unlock_(b, &s);
+    bulkhead_after_(b, &s);
+    bulkhead_tell_(b, BULKHEAD_EVENT_RESIZED, bulkhead_no_job_(), BULKHEAD_PENDING, 0, 0);
+    return 0;
+}
+
+static inline int bulkhead_wait_idle(bulkhead *b, int64_t timeout_ns)
+{
+    plim_waiter_ self;
+    bulkhead_section_ s = bulkhead_lock_(b);
+    bool quiet = bulkhead_is_quiet_(b, &s);
+    int error = quiet                             ? 0
+                : bulkhead_inside_(b, timeout_ns) ? EDEADLK
+                : timeout_ns <= 0                 ? ETIMEDOUT
+                                                  : 0;
+    if (error == 0 && !quiet) {
+        plim_waiter_init_(&self);
+        plim_append_(&b->quiet, &self.node);
+    }
+    bulkhead_unlock_(b, &s);
+    if (error == 0 && !quiet) {
+        error = plim_sleep_(&self, timeout_ns, true);
+        if (error == ETIMEDOUT) {
+            s = bulkhead_lock_(b);
+            plim_unlink_(&b->quiet, &self.node);
+            bulkhead_unlock_(b, &s);
+        }
+    }
+    return error;
+}
+
+/* Sends away everybody who waits. What is ready comes before what is queued. */
+PLIM_SLOW_ void bulkhead_abort_(bulkhead *b, bulkhead_section_ *s)
+{
+    plim_list_ *lists[] = {&b->ready_jobs, &b->queue, &b->later};
+    b->aborting = true;
+    plim_end_waits_(&s->woken, &b->resting, 0);
+    for (bulkhead_worker_ *at = b->workers; at != NULL; at = at->next) {
+        if (at->job != NULL) {
+            plim_store_relaxed_(&at->job->cancelled_, 1); /* so that it may hurry */
+        }
+    }
+    for (plim_node_ *at = b->running.first; at != NULL; at = at->next) {
+        plim_store_relaxed_(&((bulkhead_frame_ *)(void *)at)->job->cancelled_, 1);
+    }
+    for (int i = 0; i < 3; i++) {
+        for (plim_node_ *next, *at = lists[i]->first; at != NULL; at = next) {
+            bulkhead_entry_ *entry = (bulkhead_entry_ *)(void *)at;
+            bulkhead_caller_ *caller = entry->caller;
+            next = at->next;
+            if (caller == NULL) {
+                bulkhead_withdraw_(b, s, BULKHEAD_JOB_OF_(entry));
+                bulkhead_end_early_(b, s, BULKHEAD_JOB_OF_(entry), BULKHEAD_ABORTED);
+            } else if (!caller->nudged && plim_decide_(&caller->waiter, PLIM_ENDED_)) {
+                bulkhead_dequeue_(b, s, entry);
+                caller->waiter.answer = ESHUTDOWN;
+                plim_append_(&s->woken, &caller->waiter.node);
+            }
+        }
+    }
+}
+
+/* Waits for the end of a bulkhead that is closing; ends the section. */
+PLIM_SLOW_ int bulkhead_await_end_(bulkhead *b, bulkhead_section_ *s, int64_t timeout_ns)
+{
+    plim_waiter_ self;
+    plim_waiter_init_(&self);
+    plim_append_(&b->ends, &self.node);
+    bulkhead_unlock_(b, s);
+    bulkhead_after_(b, s);
+    int error = plim_sleep_(&self, timeout_ns, true);
+    if (error == ETIMEDOUT) {
+        *s = bulkhead_lock_(b);
+        plim_unlink_(&b->ends, &self.node);
+        bulkhead_unlock_(b, s);
+    }
+    return error;
+}
+
+static inline int bulkhead_close(bulkhead *b, int how, int64_t timeout_ns)
+{
+    if (how != BULKHEAD_DRAIN && how != BULKHEAD_ABORT) {
+        return EINVAL;
+    }
+    if (b->process != plim_process_()) {
+        return 0; /* the lock may be held by a thread that is not here */
+    }
+    bulkhead_section_ s = bulkhead_lock_(b);
+    if (timeout_ns > 0 && bulkhead_inside_(b, timeout_ns)) {
+        bulkhead_unlock_(b, &s);
+        return EDEADLK;
+    }
+    s.word |= BULKHEAD_CLOSED_;
+    b->closing = true;
+    plim_end_waits_(&s.woken, &b->room, ESHUTDOWN);
+    plim_end_waits_(&s.woken, &b->resting, 0);
+    if (how == BULKHEAD_ABORT) {
+        bulkhead_abort_(b, &s);
+    }
+    int error = bulkhead_await_end_(b, &s, timeout_ns);
+    if (error == ETIMEDOUT && timeout_ns > 0) {
+        s = bulkhead_lock_(b);
+        bulkhead_abort_(b, &s);
+        /* If nothing runs, what is left are threads that end: let them. */
+        bool runs = bulkhead_available_(s.word) != (int64_t)plim_load_relaxed_(&b->permits);
+        error = bulkhead_await_end_(b, &s, runs ? 0 : PLIM_MS(100));
+    }
+    return error;
+}
+
+static inline int bulkhead_destroy(bulkhead *b)
+{
+    if (b->process != plim_process_()) {
+        return 0; /* as in close; the workers' memory is lost to the child */
+    }
+    bulkhead_section_ s = bulkhead_lock_(b);
+    if (!bulkhead_is_quiet_(b, &s) || b->entries != 0) {
+        bulkhead_unlock_(b, &s);
+        return EBUSY;
+    }
+    s.word |= BULKHEAD_CLOSED_;
+    b->closing = true;
+    bulkhead_await_end_(b, &s, PLIM_FOREVER);
+    for (bulkhead_worker_ *at = b->gone; at != NULL; at = at->next_free) {
+        plim_worker_join_(at->thread);
+    }
+    if (plim_load_relaxed_(&b->supervised) != 0) {
+        plim_worker_join_(b->supervisor);
+    }
+    for (bulkhead_worker_ *next, *at = b->workers; at != NULL; at = next) {
+        next = at->next;
+        PLIM_FREE(at);
+    }
+    PLIM_FREE(b->histograms);
+    return 0;
+}

@@ -1,0 +1,96 @@
+#ifndef PLIM_GATE_H_
+#define PLIM_GATE_H_
+
+/*
+ * A gate: a word that many change with one atomic step while nobody waits, and under a lock as
+ * soon as somebody does; and those who wait, in lists that the lock protects.
+ *
+ * The two lowest bits of the word belong to the gate, the rest to its owner:
+ *
+ * HELD      The lock is held and the word belongs to its holder, for a moment.
+ * WATCHED   Somebody is concerned by the next change, whatever it is: so it must be made under the
+ *           lock, which looks after them. Set and cleared under the lock.
+ *
+ * There are two ways to change the word. The fast one, a single compare-exchange, is open while
+ * both bits are 0. Everything else holds the lock, and begins by setting HELD (or finds WATCHED
+ * set): from then on every compare-exchange of the fast way fails or is not even tried, so the
+ * holder works on a copy and stores it when it is done.
+ *
+ * Why nobody who waits is forgotten. Who has to wait decides so under the lock, with the word
+ * frozen, and joins its list in the same critical section, which leaves WATCHED set as long as it
+ * waits. So whatever could end the wait happens under the lock from then on, and the owner sees to
+ * it that each such section ends those waits that it can.
+ *
+ * Memory orders. A fast change acquires when it takes something and releases when it gives
+ * something back. Setting HELD is an acquire, so the holder sees what came with earlier gifts (if
+ * WATCHED was set, they came under the lock, which is an acquire itself); storing the word back is
+ * a release, which passes it on to the next fast taker. Those whose waits are ended under the lock
+ * get it by the release of their `wake`.
+ */
+#define PLIM_HELD_ ((uint64_t)1)
+#define PLIM_WATCHED_ ((uint64_t)1 << 1)
+
+typedef struct plim_gate_ {
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) word;
+    plim_counter lock; /* one permit */
+} plim_gate_;
+
+/* The lock is held for some fifty nanoseconds, unless its holder was preempted. So looking for a
+ * while is enough most of the time, and giving the holder a CPU most of the others. Each look takes
+ * the cache line away from the holder, who is about to write to it: so they are few and far between
+ * (four times as far made a start of weighted_sem.h half as long). */
+enum { PLIM_SOON_ = 4, PLIM_LATER_ = 200 }; /* pauses between two looks */
+PLIM_SLOW_ void plim_gate_lock_slow_(plim_gate_ *gate, int pauses)
+{
+    for (int i = 0; i < PLIM_SPIN; i++) {
+        if (i % 32 == 31) {
+            plim_thread_yield_();
+        }
+        for (int j = 0; j < pauses; j++) {
+            plim_pause_();
+        }
+        if (plim_available_(plim_load_relaxed_(&gate->lock.word)) > 0 &&
+            plim_try_acquire_(&gate->lock, 1) == 0) {
+            return;
+        }
+    }
+    while (plim_acquire_(&gate->lock, PLIM_WAITERS_MAX, PLIM_FOREVER) != 0) {
+        plim_thread_yield_(); /* half a million threads stand there already */
+    }
+}
+
+/* Begins a section and returns the word, which is the caller's until plim_gate_unlock_. */
+PLIM_FAST_ uint64_t plim_gate_lock_(plim_gate_ *gate, int pauses)
+{
+    if (plim_try_acquire_(&gate->lock, 1) != 0) {
+        plim_gate_lock_slow_(gate, pauses);
+    }
+    uint64_t word = plim_load_relaxed_(&gate->word);
+    while ((word & PLIM_WATCHED_) == 0 &&
+           !plim_cas_acquire_(&gate->word, &word, word | PLIM_HELD_)) {
+        continue;
+    }
+    return word;
+}
+
+/* Ends the section, and then wakes those whose waits it has ended. The release of the lock is the
+ * last touch of the object: those that are woken afterwards are not part of it. */
+PLIM_FAST_ void plim_gate_unlock_(plim_gate_ *gate, uint64_t word, bool watched, plim_list_ *woken)
+{
+    word &= ~(PLIM_HELD_ | PLIM_WATCHED_);
+    plim_store_release_(&gate->word, watched ? word | PLIM_WATCHED_ : word);
+    plim_release_(&gate->lock, 1);
+    for (plim_node_ *next, *at = woken->first; at != NULL; at = next) {
+        next = at->next; /* before it wakes: then its frame is gone */
+        plim_release_(&((plim_waiter_ *)(void *)at)->wake, 1);
+    }
+}
+
+/* Requires that nobody uses it yet. */
+static inline void plim_gate_init_(plim_gate_ *gate, uint64_t word)
+{
+    plim_store_relaxed_(&gate->word, word);
+    plim_init_(&gate->lock, 1);
+}
+
+#endif /* PLIM_GATE_H_ */

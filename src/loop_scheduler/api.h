@@ -1,0 +1,334 @@
+/* What it offers. Everything after this file is how it is done. */
+
+#if !(defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L) && \
+    !(defined(__cplusplus) && __cplusplus >= 201103L)
+#error "loop_scheduler.h needs C11 or C++11"
+#endif
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct loop_scheduler loop_scheduler; /* these are defined below, after the core */
+typedef struct loop_scheduler_task loop_scheduler_task;
+typedef struct loop_scheduler_timer loop_scheduler_timer;
+typedef struct loop_scheduler_work loop_scheduler_work;
+typedef struct loop_scheduler_event loop_scheduler_event;
+typedef struct loop_scheduler_coroutine loop_scheduler_coroutine;
+typedef struct plim_executor plim_executor;
+
+enum { LOOP_SCHEDULER_DRAIN, LOOP_SCHEDULER_NOW }; /* how to close */
+
+/* What a periodic timer does when it is late by a period or more. */
+enum {
+    LOOP_SCHEDULER_SKIP,  /* leaves out what it has missed, counts it, and keeps its phase */
+    LOOP_SCHEDULER_BURST, /* makes up for it: as many calls as periods */
+    LOOP_SCHEDULER_DELAY  /* the next period begins when the call has returned */
+};
+
+/* All zero is a loop with a queue without limit. */
+typedef struct loop_scheduler_options {
+    uint32_t max_queue;           /* tasks that wait to run, at most 2^30 - 1 (0: unlimited).
+                                     Counted is what is posted: not calls, nor what the loop itself
+                                     puts there */
+    const char *name;             /* of the thread that start makes, on Linux; copied ("loop") */
+    size_t stack_size;            /* bytes at least for the stack of that thread, where there are
+                                     POSIX threads (0: the system's default) */
+    int64_t slow_ns;              /* a task that takes this long is told to on_slow; then, and only
+                                     then, the clock is read for each task (0: off) */
+    int64_t (*clock)(void *user); /* nanoseconds, never negative and never back, for timers and
+                                     figures (NULL: ours) */
+    /* Called on the loop after a slow task; which is NULL if it was a timer, a call or the like,
+     * and may be freed already: compare it, no more. */
+    void (*on_slow)(void *user, loop_scheduler_task *task, int64_t elapsed_ns);
+    void *user;                /* for the functions above */
+    const loop_scheduler *kin; /* another loop, initialised in another source file, that may come
+                                  to wait for this one: see Deadlocks above; only init looks at
+                                  it (NULL: none) */
+} loop_scheduler_options;
+
+/* A task. Zero it once, before its first post, and set these; *task is yours to place:
+ *
+ *     void (*run)(loop_scheduler_task *task, int status);    status: 0, or ECANCELED
+ *     void *arg;                                             yours
+ *
+ * A timer likewise:
+ *
+ *     void (*run)(loop_scheduler_timer *timer, int status);  status: 0, or ECANCELED
+ *     void *arg;                                             yours
+ *     uint64_t missed;                                       periods left out since it was started
+ *     int policy;                                            what to do when late: see above
+ *
+ * Work to be done elsewhere:
+ *
+ *     int (*work)(void *arg);                                runs on the executor
+ *     void (*then)(loop_scheduler_work *work, int status);   runs on the loop when it is done;
+ *                                                            ECANCELED: see loop_scheduler_offload
+ *                                                            (NULL: nobody is told)
+ *     void *arg;                                             yours
+ *     int result;                                            what work returned; ECANCELED: it
+ *                                                            ended its thread; -ECANCELED: it was
+ *                                                            cancelled before it began
+ *
+ * A coroutine. Its function is called again each time that it is resumed. What stands before
+ * LOOP_BEGIN is done again then: a local variable that is set there has that value after each LOOP_
+ * macro, whatever was stored in it since, and no compiler warns of that. Others have no value at
+ * all after a LOOP_ macro. So keep what must survive behind arg:
+ *
+ *     void (*run)(loop_scheduler_coroutine *co);
+ *     void *arg;                                             yours
+ *     void (*done)(loop_scheduler_coroutine *co);            the last touch of it (NULL: nothing)
+ *     int status;                                            how the last LOOP_ macro ended: 0,
+ *                                                            ECANCELED, ETIMEDOUT, or why it was
+ *                                                            refused
+ *     int result;                                            of the last LOOP_OFFLOAD; minus status
+ *                                                            if its function was not called
+ */
+
+/* Counted in the queue are tasks, and also calls, ends of offloaded work, resumed coroutines and
+ * cancelled timers. All of one instant. */
+typedef struct loop_scheduler_stats {
+    uint64_t posted;          /* accepted; = ran + cancelled + queued */
+    uint64_t ran, cancelled;  /* run is or was called with 0; with ECANCELED, or a call gave up */
+    uint64_t rejected;        /* posts and calls refused: full or closed */
+    uint64_t wakes, sleeps;   /* wake-ups that others issued; how often it slept */
+    uint32_t queued;          /* wait to run now; the one that runs is not among them */
+    uint32_t peak_queued;     /* the most there were when the loop took stock, once a turn */
+    uint32_t timers;          /* armed */
+    int64_t busy_ns, idle_ns; /* of the time in run, start and the like: not asleep, asleep */
+    int64_t longest_ns;       /* the longest task; without slow_ns: the longest time that up
+                                       to 64 short ones took, since the clock is read so often */
+    uint64_t fired;           /* calls of timers, with 0 */
+    uint32_t offloaded, suspended; /* works that are not back; coroutines that await an event */
+} loop_scheduler_stats;
+
+/* Prepares it; options NULL are all zero. Neither allocates nor starts a thread. Requires: nobody
+ * uses it yet, and it is not moved or copied later. Returns 0; EINVAL. */
+static inline int loop_scheduler_init(loop_scheduler *l, const loop_scheduler_options *options);
+
+/* Frees what is left. Requires: no other call overlaps with it. Returns 0; EBUSY, having changed
+ * nothing, while a task is queued, a timer armed, a work not back, a coroutine suspended, or a
+ * thread runs the loop (one that was told to stop is waited for); EDEADLK in one of its tasks. */
+static inline int loop_scheduler_destroy(loop_scheduler *l);
+
+/* ---- Who runs it ---- */
+
+/* Runs it on a thread of its own, until it is stopped or closed. Returns 0; EBUSY a thread runs it
+ * already (one that was told to stop is waited for, or EDEADLK); ESHUTDOWN; EAGAIN, ENOMEM no
+ * thread. */
+static inline int loop_scheduler_start(loop_scheduler *l);
+
+/* Runs it on the calling thread, until it is stopped or closed, sleeping when there is nothing to
+ * do. Returns 0; EBUSY another thread runs it; EDEADLK in one of its tasks; ESHUTDOWN it was closed
+ * before. */
+static inline int loop_scheduler_run(loop_scheduler *l);
+
+/* The same, until done(arg), which is asked before each turn, says so, at most timeout_ns. Returns
+ * 0 it did; ETIMEDOUT; ECANCELED stopped; ESHUTDOWN closed; EBUSY, EDEADLK, EINVAL as above. */
+static inline int loop_scheduler_run_until(loop_scheduler *l, bool (*done)(void *arg), void *arg,
+                                           int64_t timeout_ns);
+
+/* One turn; waits at most timeout_ns for something to do. Returns 0 something ran; ETIMEDOUT
+ * nothing did, or it was stopped; otherwise as run. */
+static inline int loop_scheduler_run_once(loop_scheduler *l, int64_t timeout_ns);
+
+/* One turn without waiting. Returns 0 something ran; EAGAIN nothing did, or it was stopped;
+ * otherwise as run. */
+static inline int loop_scheduler_poll(loop_scheduler *l);
+
+/* Ends run, on whichever thread, after the current task, and run_until and run_once likewise; what
+ * is queued stays for the next one. If nobody runs it, the next one ends at once. A loop that is
+ * being closed does not stop before that is done. It is used up by the run that it finds, however
+ * that ends; run_once and poll count as one, and run nothing then. Never blocks; any thread or
+ * signal handler. */
+static inline void loop_scheduler_stop(loop_scheduler *l);
+
+/* A descriptor to wait on, readable when poll has something to do, and now and then for nothing; -1
+ * if there is none to be had. It stays the loop's. From the thread that runs the loop:
+ *
+ *     for (;;) {
+ *         wait until it is readable, or something else of yours is, or next_timeout has passed
+ *         loop_scheduler_poll(l);            // also makes it unreadable
+ *     }
+ *
+ * Between two polls nobody runs the loop: a call would wait for the next one, and whoever closes it
+ * runs what is left. So do that on the same thread. */
+static inline int loop_scheduler_fd(loop_scheduler *l);
+
+/* Nanoseconds until poll has something to do, as far as is known: 0 now, PLIM_FOREVER until
+ * somebody posts. */
+static inline int64_t loop_scheduler_next_timeout(loop_scheduler *l);
+
+/* ---- Tasks ---- */
+
+/* Queues a task. Never blocks; any thread or signal handler. Requires: nobody else posts the same
+ * task at the same moment. Returns 0, and then run will be called once; EINVAL no run; EALREADY it
+ * is queued (but may begin before it sees what you did last); EAGAIN the queue is full; ESHUTDOWN
+ * closed (while it drains, the loop's own tasks may go on posting). Memory order: release. */
+static inline int loop_scheduler_post(loop_scheduler *l, loop_scheduler_task *task);
+
+/* The same, and waits for room at most timeout_ns: ETIMEDOUT instead of EAGAIN; EDEADLK when the
+ * loop's own thread would wait (with a timeout of 0 or less it would not: ETIMEDOUT). */
+static inline int loop_scheduler_post_for(loop_scheduler *l, loop_scheduler_task *task,
+                                          int64_t timeout_ns);
+
+/* Queues count tasks, one behind the other, in one step: all or none. The same task twice is not
+ * noticed. Returns as post does: so always EAGAIN if count is above max_queue. */
+static inline int loop_scheduler_post_list(loop_scheduler *l, loop_scheduler_task *const tasks[],
+                                           size_t count);
+
+/* Takes a post back. Never blocks; any thread. Requires: its memory is still there, and its post
+ * has returned. Returns 0: it will not run, and its run is called with ECANCELED, on the loop and
+ * in its turn; EALREADY it runs, has run, or was cancelled; ENOENT it was never posted. */
+static inline int loop_scheduler_cancel(loop_scheduler *l, loop_scheduler_task *task);
+
+/* Calls fn(arg) on the loop and waits for it; on the loop's own thread it does so at once. What fn
+ * returns goes to *result, if that is not NULL. It waits its turn behind what was posted, but takes
+ * no place of max_queue. If nobody runs the loop it waits until somebody does. Returns 0 it was
+ * called; ESHUTDOWN closed; ECANCELED closed before it was its turn; EDEADLK; EINVAL no fn. */
+static inline int loop_scheduler_call(loop_scheduler *l, int (*fn)(void *), void *arg, int *result);
+
+/* The same, and waits at most timeout_ns until it begins: ETIMEDOUT it did not, and it never will.
+ * Once it has begun, its end is waited for. */
+static inline int loop_scheduler_call_for(loop_scheduler *l, int (*fn)(void *), void *arg,
+                                          int *result, int64_t timeout_ns);
+
+/* ---- Timers ---- */
+
+/* Calls timer->run on the loop after delay_ns, and then every period_ns (0 or less: once). A delay
+ * of 0 or less is the next turn (or the next 64 tasks of this one). One that is armed is armed
+ * anew; one whose cancellation has not been told yet is armed instead. Never blocks; any thread.
+ * Returns 0; EINVAL no run, or no such policy; ESHUTDOWN. */
+static inline int loop_scheduler_timer_start(loop_scheduler *l, loop_scheduler_timer *timer,
+                                             int64_t delay_ns, int64_t period_ns);
+
+/* Never blocks; any thread. Requires: its memory is still there. Returns 0: it will not fire any
+ * more, and its run is called with ECANCELED, on the loop; EBUSY the same, but a call of its run
+ * with 0 is under way, and may be about to begin; EALREADY it fires or has fired, and was not
+ * started again; ENOENT it was cancelled, by you or by close, or never started. After 0 or EBUSY
+ * the memory is yours when run is called with ECANCELED. EBUSY comes from periodic timers, and from
+ * those that are started again while they fire. It does not come on the loop's own thread: there a
+ * timer may cancel itself, with 0. */
+static inline int loop_scheduler_timer_cancel(loop_scheduler *l, loop_scheduler_timer *timer);
+
+/* ---- Work elsewhere ---- */
+
+/* Runs work->work(arg) on the executor, which is needed no longer than this call; then work->then
+ * on the loop, always as a task of its own. Any thread. Returns 0; EINVAL no work; EALREADY it is
+ * not back; ESHUTDOWN (as for post); or whatever the executor refused with. `then` gets 0, or
+ * ECANCELED if it was cancelled, or the loop closed with LOOP_SCHEDULER_NOW: work may have run even
+ * so, or not at all, and then result is -ECANCELED. */
+static inline int loop_scheduler_offload(loop_scheduler *l, const plim_executor *executor,
+                                         loop_scheduler_work *work);
+
+/* Never blocks; any thread. Requires: its memory is still there, and offload has returned. Returns
+ * 0: work will not run, and `then` gets ECANCELED when the executor would have run it; EALREADY it
+ * runs or has run, or was cancelled; ENOENT it was never offloaded. */
+static inline int loop_scheduler_work_cancel(loop_scheduler *l, loop_scheduler_work *work);
+
+/* The loop for whoever wants an executor: each function becomes a task. Allocates for each, ENOMEM;
+ * refuses as post does. What was accepted is called even if the loop is closed with
+ * LOOP_SCHEDULER_NOW. The loop must outlive the executor. */
+static inline plim_executor loop_scheduler_executor(loop_scheduler *l);
+
+/* ---- Coroutines ----
+ *
+ *     static void greet(loop_scheduler_coroutine *co)
+ *     {
+ *         struct guest *guest = co->arg;
+ *         LOOP_BEGIN(co);
+ *         LOOP_AWAIT(co, &guest->arrived);                         // an event
+ *         LOOP_OFFLOAD(co, &pool, look_up_name, guest);            // blocks, but not the loop
+ *         while (co->status == 0 && guest->greetings-- > 0) {      // not after ECANCELED
+ *             printf("Hello, %s!\n", guest->name);
+ *             LOOP_SLEEP(co, PLIM_S(1));
+ *         }
+ *         LOOP_END(co);
+ *     }
+ *
+ *     LOOP_BEGIN(co)                           once, where it begins
+ *     LOOP_AWAIT(co, event)                    until the event is set
+ *     LOOP_AWAIT_FOR(co, event, timeout_ns)    likewise; or status ETIMEDOUT
+ *     LOOP_SLEEP(co, ns)                       so long; 0 or less: until the next turn
+ *     LOOP_YIELD(co)                           until all have run that are queued now
+ *     LOOP_OFFLOAD(co, executor, fn, arg)      until fn(arg) has returned co->result there; or
+ *                                              status says why it was refused
+ *     LOOP_EXIT(co)                            ends it here
+ *     LOOP_END(co)                             once, where it ends
+ *
+ * They stand in the function that is co->run, one per line. Not inside of a switch of yours: that
+ * does not compile. (In a switch over 64 bits it does. Then PLIM_ASSERT ends the program when the
+ * coroutine is resumed. With NDEBUG the coroutine ends instead, with the status EINVAL.)
+ *
+ * After each of them look at co->status. ECANCELED means that the loop is being closed, and that
+ * the coroutine should come to its end. It is told that once, by the macro that the closing
+ * interrupts: the wait that it is in, or the next LOOP_SLEEP. (With NOW, the next of any.) After
+ * that it may still wait, to put things in order. LOOP_SLEEP and LOOP_AWAIT_FOR take the time that
+ * they are given, with DRAIN and with NOW, until the time of whoever closes is over. Then they end
+ * with ECANCELED, and so does each later one, at once. LOOP_AWAIT ends with ECANCELED again, as
+ * soon as nothing else is left; with NOW at once. LOOP_OFFLOAD is refused with NOW.
+ *
+ * A coroutine that does not end keeps the loop from ending. If somebody else still writes into its
+ * memory, it must not end: let whoever writes set an event when that is done, and wait for it in
+ * pieces, since a plain LOOP_AWAIT would only spin:
+ *
+ *         while (!loop_scheduler_event_is_set(&guest->written)) {
+ *             LOOP_AWAIT_FOR(co, &guest->written, PLIM_MS(10));    // sleeps, even while it closes
+ *         }
+ *
+ * And close with enough time. When that is over this loop does spin until the event is set.
+ */
+
+/* Begins a coroutine, which runs on the loop until it ends with LOOP_END or LOOP_EXIT. Any thread.
+ * Returns as post does, without taking a place in the queue; EALREADY it has not ended. If it is to
+ * be cancelled before it has begun (LOOP_SCHEDULER_NOW), it does not begin, and done is called with
+ * status ECANCELED. */
+static inline int loop_scheduler_spawn(loop_scheduler *l, loop_scheduler_coroutine *co);
+
+/* An event: not set if it is all zero. Coroutines await it, of any number of loops; threads cannot.
+ * When it is set they go on, each in a task of its own, in the order in which they came. It stays
+ * set, and who awaits it then does not wait, until it is reset. Any thread. It may be freed when
+ * all who awaited it have gone on, even if the call that set it has not returned. */
+static inline void loop_scheduler_event_set(loop_scheduler_event *event);
+static inline void loop_scheduler_event_reset(loop_scheduler_event *event);
+static inline bool loop_scheduler_event_is_set(loop_scheduler_event *event);
+
+/* ---- The end ---- */
+
+/* Refuses posts (ESHUTDOWN), cancels timers, and waits until all is over and its own thread, if
+ * any, has ended; at most timeout_ns.
+ *   DRAIN  What is queued runs, and what that posts or offloads, too. When timeout_ns has passed it
+ *          becomes NOW.
+ *   NOW    What is queued is told ECANCELED.
+ * Works are waited for in any case. Coroutines that sleep, or still await an event when nothing
+ * else is left, are resumed with ECANCELED, and may then take some time: see there. If no thread
+ * runs the loop, this one does. Several may close, and each waits for the same end. A NOW beside a
+ * DRAIN makes that one NOW, too, which then returns 0 nevertheless. When timeout_ns has passed this
+ * goes on for as long as there is something to cancel: up to 0.1 s if there is no progress, and up
+ * to a second in all.
+ *
+ * A timeout of 0 or less begins it and does not wait: ETIMEDOUT while something is left. Close
+ * again, so or with a time, to see or await the end. DRAIN does not become NOW by that. If no
+ * thread runs the loop, DRAIN runs nothing: what is queued stays until somebody calls run,
+ * run_until, run_once, poll, or close with a time. NOW tells it here. Since it does not wait, a
+ * task may begin the end of its own loop so; it gets ETIMEDOUT.
+ *
+ * Returns 0 all is over, in time; ETIMEDOUT it was not: what was left has been cancelled, or, if a
+ * task or work does not return, will be (close again to wait for it); EINVAL; EDEADLK it would wait
+ * for itself, in one of its tasks or in a circle: nothing has changed. */
+static inline int loop_scheduler_close(loop_scheduler *l, int how, int64_t timeout_ns);
+
+/* ---- Health ---- */
+
+/* Whether the calling thread runs this loop now, that is, whether this is called in its tasks. */
+static inline bool loop_scheduler_is_current(const loop_scheduler *l);
+
+/* What runs now, and for how long so far. For a health check set slow_ns in the options: without
+ * it the clock is read once in up to 64 tasks, and many short ones look like one long one. Any
+ * thread. *task is NULL if it is a timer, a call or the like; it may be over when you look at it,
+ * and freed. Either pointer may be NULL. Returns 0; ENOENT nothing runs. */
+static inline int loop_scheduler_stall(loop_scheduler *l, loop_scheduler_task **task,
+                                       int64_t *elapsed_ns);
+
+/* All figures. Any thread; holds up the loop while it counts what has been posted meanwhile. */
+static inline loop_scheduler_stats loop_scheduler_snapshot(loop_scheduler *l);

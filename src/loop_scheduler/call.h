@@ -1,0 +1,113 @@
+/* Calls: a function on the loop, and its result. */
+
+/* A call, on the stack of the thread that waits for it. */
+typedef struct loop_scheduler_call_ {
+    loop_scheduler_task task;
+    int (*fn)(void *);
+    void *arg;
+    int result, answer;
+    plim_place_ *here; /* that waits for it, or NULL */
+    plim_counter end;  /* gets its permit when it is over: the last touch */
+} loop_scheduler_call_;
+
+static inline void loop_scheduler_called_(loop_scheduler_task *task, int status)
+{
+    loop_scheduler_call_ *call = (loop_scheduler_call_ *)task->arg;
+    call->answer = status;
+    if (status == 0) {
+        call->result = call->fn(call->arg);
+    }
+    plim_wait_over_(call->here);
+    plim_release_(&call->end, 1);
+}
+
+/* The tasks that are in the word. By a step that changes nothing: it acquires what came with them.
+ * Under the lock, so they stay there, and others only come in front of them. */
+static inline uint64_t loop_scheduler_peek_(loop_scheduler *l)
+{
+    uint64_t word = plim_load_relaxed_(&l->word_.word);
+    while (loop_scheduler_newest_(word) != NULL &&
+           !plim_commit_acquire_(&l->word_, &word, loop_scheduler_step_(0, word))) {
+        continue;
+    }
+    return word;
+}
+
+/* Takes a task that has not begun out of the queue again, wherever it is. */
+PLIM_SLOW_ void loop_scheduler_withdraw_(loop_scheduler *l, loop_scheduler_task *task)
+{
+    uint64_t word = loop_scheduler_peek_(l);
+    while (loop_scheduler_newest_(word) == task) {
+        uint64_t after = (uint64_t)(uintptr_t)task->older_ | (word & LOOP_SCHEDULER_CLOSED_);
+        if (plim_commit_acquire_(&l->word_, &word, loop_scheduler_step_(0, after))) {
+            l->posted_++;
+            return;
+        }
+        word = loop_scheduler_peek_(l);
+    }
+    for (loop_scheduler_task *at = loop_scheduler_newest_(word); at != NULL; at = at->older_) {
+        if (at->older_ == task) {
+            at->older_ = task->older_;
+            l->posted_++;
+            return;
+        }
+    }
+    loop_scheduler_unlink_(&l->queue_, task);
+}
+
+static inline int loop_scheduler_call_for(loop_scheduler *l, int (*fn)(void *), void *arg,
+                                          int *result, int64_t timeout_ns)
+{
+    loop_scheduler_call_ call;
+    if (fn == NULL) {
+        return EINVAL;
+    }
+    if (loop_scheduler_is_current(l)) {
+        int inline_result = fn(arg);
+        if (result != NULL) {
+            *result = inline_result;
+        }
+        return 0;
+    }
+    memset((void *)&call, 0, sizeof call);
+    call.fn = fn;
+    call.arg = arg;
+    plim_init_(&call.end, 0);
+    plim_place_ *here = *l->place_.here();
+    if (!plim_may_wait_(here, &l->place_, NULL)) {
+        return EDEADLK;
+    }
+    call.here = here;
+    loop_scheduler_prepare_(&call.task, loop_scheduler_called_, &call);
+    int error = loop_scheduler_push_(l, &call.task, &call.task, false);
+    if (error != 0) {
+        error = loop_scheduler_refuse_(l, error);
+    } else if (plim_acquire_(&call.end, PLIM_WAITERS_MAX, timeout_ns) == 0) {
+        error = call.answer;
+    } else {
+        loop_scheduler_lock_(l);
+        bool waits = loop_scheduler_is_queued_(&call.task);
+        if (waits) {
+            loop_scheduler_withdraw_(l, &call.task);
+            l->cancelled_++;
+            loop_scheduler_less_is_left_(l);
+        }
+        loop_scheduler_unlock_(l);
+        if (waits) {
+            error = ETIMEDOUT;
+        } else {
+            plim_acquire_(&call.end, PLIM_WAITERS_MAX, PLIM_FOREVER);
+            error = call.answer;
+        }
+    }
+    plim_wait_over_(here);
+    if (error == 0 && result != NULL) {
+        *result = call.result;
+    }
+    return error;
+}
+
+static inline int loop_scheduler_call(loop_scheduler *l, int (*fn)(void *), void *arg, int *result)
+{
+    return loop_scheduler_call_for(l, fn, arg, result, PLIM_FOREVER);
+}

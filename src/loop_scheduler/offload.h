@@ -1,0 +1,157 @@
+/* Offload: work elsewhere, and back; and the loop as an executor. */
+
+/*
+ * A work in flight is counted in offloaded_: so the loop is neither over nor destroyed before it is
+ * back, and the executor's thread may use it. Its stage decides once whether it begins.
+ */
+static inline void loop_scheduler_work_back_(loop_scheduler_task *task, int status)
+{
+    loop_scheduler_work *work = (loop_scheduler_work *)task->arg;
+    loop_scheduler *l = work->loop_;
+    loop_scheduler_lock_(l);
+    l->offloaded_--;
+    loop_scheduler_unlock_(l);
+    void (*then)(loop_scheduler_work *, int) = work->then;
+    status = work->status_ != 0 ? work->status_ : status;
+    plim_store_release_(&work->stage_, LOOP_SCHEDULER_BACK_); /* from here on it may be offloaded */
+    if (then != NULL) {
+        then(work, status);
+    }
+}
+
+static inline bool loop_scheduler_move_(loop_scheduler_work *work, uint64_t from, uint64_t to)
+{
+    uint64_t stage = from;
+    while (!plim_cas_relaxed_(&work->stage_, &stage, to)) {
+        if (stage != from) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The last touch of a work by the executor's thread. */
+static inline void loop_scheduler_work_returns_(loop_scheduler_work *work)
+{
+    loop_scheduler_prepare_(&work->back_, loop_scheduler_work_back_, work);
+    loop_scheduler_push_(work->loop_, &work->back_, &work->back_, true);
+}
+
+PLIM_SLOW_ void loop_scheduler_work_ended_thread_(void *arg)
+{
+    loop_scheduler_work *work = (loop_scheduler_work *)arg;
+    work->result = ECANCELED;
+    loop_scheduler_work_returns_(work);
+}
+
+/* Apart, so that nothing else is in a function to which the end of a thread may jump. */
+PLIM_CALLED_ void loop_scheduler_do_work_(loop_scheduler_work *work)
+{
+    PLIM_ON_THREAD_EXIT_(loop_scheduler_work_ended_thread_, work)
+    work->result = work->work(work->arg);
+    PLIM_ON_THREAD_EXIT_END_
+}
+
+PLIM_CALLED_ void loop_scheduler_work_away_(void *arg)
+{
+    loop_scheduler_work *work = (loop_scheduler_work *)arg;
+    if (loop_scheduler_closing_(work->loop_) == LOOP_SCHEDULER_CANCELLING_) {
+        loop_scheduler_move_(work, LOOP_SCHEDULER_AWAY_, LOOP_SCHEDULER_REVOKED_);
+    }
+    if (loop_scheduler_move_(work, LOOP_SCHEDULER_AWAY_, LOOP_SCHEDULER_BEGUN_)) {
+        loop_scheduler_do_work_(work);
+    } else {
+        work->status_ = ECANCELED;
+        work->result = -ECANCELED;
+    }
+    loop_scheduler_work_returns_(work);
+}
+
+static inline int loop_scheduler_offload(loop_scheduler *l, const plim_executor *executor,
+                                         loop_scheduler_work *work)
+{
+    if (executor == NULL || executor->execute == NULL || work == NULL || work->work == NULL) {
+        return EINVAL;
+    }
+    uint64_t stage = plim_load_acquire_(&work->stage_);
+    if (stage != LOOP_SCHEDULER_HOME_ && stage != LOOP_SCHEDULER_BACK_) {
+        return EALREADY;
+    }
+    loop_scheduler_lock_(l);
+    int closing = loop_scheduler_closing_(l);
+    bool refused = closing == LOOP_SCHEDULER_CANCELLING_ || l->over_ ||
+                   (closing != LOOP_SCHEDULER_OPEN_ && !loop_scheduler_is_current(l));
+    l->offloaded_ += !refused;
+    loop_scheduler_unlock_(l);
+    if (refused) {
+        return ESHUTDOWN;
+    }
+    loop_scheduler *loop = work->loop_;
+    int status = work->status_;
+    work->loop_ = l;
+    work->status_ = 0;
+    plim_store_relaxed_(&work->stage_, LOOP_SCHEDULER_AWAY_);
+    int error = executor->execute(executor->ctx, loop_scheduler_work_away_, work);
+    if (error != 0) {
+        work->loop_ = loop;
+        work->status_ = status;
+        plim_store_relaxed_(&work->stage_, stage);
+        loop_scheduler_lock_(l);
+        l->offloaded_--;
+        loop_scheduler_less_is_left_(l);
+        loop_scheduler_unlock_(l);
+    }
+    return error;
+}
+
+static inline int loop_scheduler_work_cancel(loop_scheduler *l, loop_scheduler_work *work)
+{
+    (void)l;
+    if (loop_scheduler_move_(work, LOOP_SCHEDULER_AWAY_, LOOP_SCHEDULER_REVOKED_)) {
+        return 0;
+    }
+    return plim_load_relaxed_(&work->stage_) == LOOP_SCHEDULER_HOME_ ? ENOENT : EALREADY;
+}
+
+/* The loop as an executor: a task in memory of its own for each function. */
+typedef struct loop_scheduler_errand_ {
+    loop_scheduler_task task;
+    void (*run)(void *);
+    void *arg;
+} loop_scheduler_errand_;
+
+static inline void loop_scheduler_run_errand_(loop_scheduler_task *task, int status)
+{
+    loop_scheduler_errand_ *errand = (loop_scheduler_errand_ *)task->arg;
+    void (*run)(void *) = errand->run;
+    void *arg = errand->arg;
+    (void)status; /* who gave it to an executor relies on its being called */
+    PLIM_FREE(errand);
+    run(arg);
+}
+
+PLIM_SLOW_ int loop_scheduler_execute_(void *ctx, void (*run)(void *), void *arg)
+{
+    int saved = errno;
+    loop_scheduler_errand_ *errand = (loop_scheduler_errand_ *)PLIM_MALLOC(sizeof *errand);
+    errno = saved;
+    if (errand == NULL) {
+        return ENOMEM;
+    }
+    memset((void *)errand, 0, sizeof *errand);
+    errand->task.run = loop_scheduler_run_errand_;
+    errand->task.arg = errand;
+    errand->run = run;
+    errand->arg = arg;
+    int error = loop_scheduler_post((loop_scheduler *)ctx, &errand->task);
+    if (error != 0) {
+        PLIM_FREE(errand);
+    }
+    return error;
+}
+
+static inline plim_executor loop_scheduler_executor(loop_scheduler *l)
+{
+    plim_executor executor = {loop_scheduler_execute_, l};
+    return executor;
+}

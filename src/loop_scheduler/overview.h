@@ -1,0 +1,20 @@
+#include <string.h>
+
+/*
+ * How it works.
+ *
+ *   types         and the lock
+ *   word          what posters and the loop share, and nothing else
+ *   queue         from the word to what runs next, under the lock
+ *   timers        a wheel of wheels
+ *   turn          and the sleep between two
+ *   descriptor    for a loop that lives in another one
+ *   run, thread   who runs it: the caller's thread, or one of its own
+ *   post, call, timer_calls, offload, coroutines
+ *   close, whole  the end, and health
+ *
+ * Two things are shared. The word is all that a poster touches, with one compare-exchange. The
+ * lock protects the rest, and is held for a few instructions: by the loop once for each task that
+ * it takes, and by those who cancel, start timers, close, or ask. Nobody's function is ever called
+ * under it. So a cancel has a definite answer: it and the loop cannot both have the task.
+ */

@@ -1,0 +1,143 @@
+/* The loop's own thread; and living in another loop. */
+
+/* A task has ended the loop's own thread. */
+PLIM_SLOW_ void loop_scheduler_thread_lost_(void *arg)
+{
+    loop_scheduler *l = (loop_scheduler *)arg;
+    if (l->delayed_ != NULL) {
+        loop_scheduler_arm_delayed_(l);
+    }
+    loop_scheduler_leave_(l, true);
+}
+
+PLIM_SLOW_ plim_worker_result loop_scheduler_thread_(void *arg)
+{
+    loop_scheduler *l = (loop_scheduler *)arg;
+    plim_worker_begins_(l->name_);
+    loop_scheduler_enter_(l, true); /* cannot fail: the place is kept for us */
+    PLIM_ON_THREAD_EXIT_(loop_scheduler_thread_lost_, l)
+    loop_scheduler_run_on_(l);
+    PLIM_ON_THREAD_EXIT_END_
+    loop_scheduler_leave_(l, true);
+    return 0;
+}
+
+/* Has the loop's own thread been told to stop, and not left the loop yet? */
+static inline bool loop_scheduler_is_stopping_(const loop_scheduler *l)
+{
+    return l->thread_state_ == LOOP_SCHEDULER_HAS_THREAD_ && loop_scheduler_stops_(l);
+}
+
+/* Waits for the end of the loop's own thread, if it has left the loop. Under the lock, which is let
+ * go meanwhile. This is not a wait for the loop: somebody else may run that by now. */
+PLIM_SLOW_ void loop_scheduler_reap_(loop_scheduler *l)
+{
+    while (l->thread_state_ == LOOP_SCHEDULER_ITS_OVER_) {
+        bool joins = l->thread_known_;
+        l->thread_known_ = false; /* so that nobody else joins it */
+        loop_scheduler_unlock_(l);
+        if (joins) {
+            plim_worker_join_(l->thread_);
+        } else { /* who started it has yet to say which it is; or another joins it */
+            plim_nap_(plim_now_() + PLIM_NAP_NS_);
+        }
+        loop_scheduler_lock_(l);
+        if (joins) {
+            l->thread_state_ = LOOP_SCHEDULER_NO_THREAD_;
+        }
+    }
+}
+
+/* The same, and before that waits for a thread that has been told to stop: 0, EDEADLK. By naps and
+ * not by a join, for the loop may be closed meanwhile, and then the thread stays, for works that
+ * may wait for us. If somebody starts a newer thread after that, it is theirs, and not waited for.
+ */
+PLIM_SLOW_ int loop_scheduler_reap_stopped_(loop_scheduler *l)
+{
+    int64_t pause = PLIM_NAP_NS_;
+    if (loop_scheduler_is_stopping_(l)) {
+        loop_scheduler_unlock_(l);
+        plim_place_ *here = *l->place_.here();
+        bool may = plim_may_wait_(here, &l->place_, NULL);
+        loop_scheduler_lock_(l);
+        while (may && loop_scheduler_is_stopping_(l)) {
+            loop_scheduler_unlock_(l);
+            plim_nap_(plim_now_() + pause);
+            pause = pause < PLIM_MS(1) ? 2 * pause : pause; /* a task may take its time */
+            loop_scheduler_lock_(l);
+        }
+        if (!may) {
+            return EDEADLK;
+        }
+        loop_scheduler_unlock_(l);
+        plim_wait_over_(here);
+        loop_scheduler_lock_(l);
+    }
+    loop_scheduler_reap_(l);
+    return 0;
+}
+
+static inline int loop_scheduler_start(loop_scheduler *l)
+{
+    plim_list_ woken = {NULL, NULL};
+    plim_worker_thread thread;
+    if (loop_scheduler_is_current(l)) {
+        return EBUSY;
+    }
+    loop_scheduler_lock_(l);
+    int error = loop_scheduler_reap_stopped_(l);
+    error = error != 0                                           ? error
+            : loop_scheduler_closing_(l) != LOOP_SCHEDULER_OPEN_ ? ESHUTDOWN
+            : l->thread_state_ != LOOP_SCHEDULER_NO_THREAD_ ||
+                    plim_load_relaxed_(&l->place_.thread) != 0
+                ? EBUSY
+                : 0;
+    if (error == 0) {
+        l->thread_state_ = LOOP_SCHEDULER_HAS_THREAD_;
+    }
+    loop_scheduler_unlock_(l);
+    if (error != 0) {
+        return error;
+    }
+    error = plim_worker_create_(&thread, l->stack_size_, loop_scheduler_thread_, l);
+    loop_scheduler_lock_(l);
+    if (error == 0) {
+        l->thread_ = thread;
+        l->thread_known_ = true;
+    } else {
+        l->thread_state_ = LOOP_SCHEDULER_NO_THREAD_;
+        loop_scheduler_tell_closers_(l, &woken);
+    }
+    loop_scheduler_unlock_(l);
+    loop_scheduler_wake_closers_(&woken);
+    return error;
+}
+
+static inline int loop_scheduler_fd(loop_scheduler *l)
+{
+    bool signals = false;
+    loop_scheduler_lock_(l);
+    if (l->fd_ < 0) {
+        loop_scheduler_open_fd_(l);
+        signals = plim_load_relaxed_(&l->place_.thread) == 0 && loop_scheduler_arm_fd_(l);
+    }
+    int fd = l->fd_;
+    if (signals) {
+        loop_scheduler_signal_fd_(l->fd_write_);
+    }
+    loop_scheduler_unlock_(l);
+    return fd;
+}
+
+static inline int64_t loop_scheduler_next_timeout(loop_scheduler *l)
+{
+    int64_t now = loop_scheduler_now_(l);
+    loop_scheduler_lock_(l);
+    loop_scheduler_look_ahead_(l);
+    int64_t next = (int64_t)plim_load_relaxed_(&l->next_timer_);
+    bool ready = l->queue_.count != 0 || plim_load_relaxed_(&l->fresh_count_) != 0 ||
+                 loop_scheduler_newest_(plim_load_relaxed_(&l->word_.word)) != NULL ||
+                 loop_scheduler_closing_(l) != l->wound_up_ || l->over_;
+    loop_scheduler_unlock_(l);
+    return ready || next <= now ? 0 : next == PLIM_FOREVER ? next : next - now;
+}

@@ -1,0 +1,90 @@
+/* Starting and cancelling timers. */
+
+/* The cancellation of a timer is told. */
+static inline void loop_scheduler_tell_timer_(loop_scheduler_task *task, int status)
+{
+    loop_scheduler_timer *timer =
+        (loop_scheduler_timer *)(void *)((char *)task - offsetof(loop_scheduler_timer, told_));
+    (void)status; /* and not by arg, which whoever cancels it again writes */
+    timer->run(timer, ECANCELED);
+}
+
+/* Takes it out of the wheel, or back from being told. Says whether it was armed. */
+static inline bool loop_scheduler_unarm_(loop_scheduler *l, loop_scheduler_timer *timer)
+{
+    if (timer->state_ == LOOP_SCHEDULER_ARMED_) {
+        loop_scheduler_remove_(l, timer);
+        l->timers_--;
+        return true;
+    }
+    if (timer->state_ == LOOP_SCHEDULER_UNTOLD_ && loop_scheduler_is_queued_(&timer->told_)) {
+        loop_scheduler_unlink_(&l->queue_, &timer->told_);
+        plim_store_relaxed_(&timer->told_.state_, LOOP_SCHEDULER_TAKEN_);
+        l->posted_--;
+    }
+    return false;
+}
+
+/* `closing`: even if the loop is being closed, as long as whoever closes has time. */
+PLIM_CALLED_ int loop_scheduler_start_timer_(loop_scheduler *l, loop_scheduler_timer *timer,
+                                             int64_t delay_ns, int64_t period_ns, bool closing)
+{
+    int64_t deadline = plim_deadline_(loop_scheduler_now_(l), delay_ns > 0 ? delay_ns : 0);
+    loop_scheduler_lock_(l);
+    if (loop_scheduler_closing_(l) != LOOP_SCHEDULER_OPEN_ && (!closing || l->late_)) {
+        loop_scheduler_unlock_(l);
+        return ESHUTDOWN;
+    }
+    loop_scheduler_unarm_(l, timer);
+    if (timer->state_ == LOOP_SCHEDULER_IDLE_ && l->firing_ == timer) {
+        l->firing_ = NULL; /* that was another timer, in memory that has been used again */
+    }
+    timer->state_ = LOOP_SCHEDULER_ARMED_;
+    timer->missed = 0;
+    timer->period_ = period_ns > 0 ? period_ns : 0;
+    l->timers_++;
+    bool sooner = deadline < (int64_t)plim_load_relaxed_(&l->next_timer_);
+    loop_scheduler_arm_(l, timer, deadline);
+    if (sooner) {
+        loop_scheduler_rouse_locked_(l);
+    }
+    loop_scheduler_unlock_(l);
+    return 0;
+}
+
+static inline int loop_scheduler_timer_start(loop_scheduler *l, loop_scheduler_timer *timer,
+                                             int64_t delay_ns, int64_t period_ns)
+{
+    if (timer == NULL || timer->run == NULL || timer->policy < LOOP_SCHEDULER_SKIP ||
+        timer->policy > LOOP_SCHEDULER_DELAY) {
+        return EINVAL;
+    }
+    return loop_scheduler_start_timer_(l, timer, delay_ns, period_ns, false);
+}
+
+/* An armed timer is to be told that it was cancelled. */
+PLIM_SLOW_ void loop_scheduler_queue_told_(loop_scheduler *l, loop_scheduler_timer *timer)
+{
+    timer->state_ = LOOP_SCHEDULER_UNTOLD_;
+    loop_scheduler_prepare_(&timer->told_, loop_scheduler_tell_timer_, timer);
+    plim_store_relaxed_(&timer->told_.state_, LOOP_SCHEDULER_CANCELLED_ | LOOP_SCHEDULER_OURS_);
+    loop_scheduler_queue_ours_(l, &timer->told_);
+}
+
+static inline int loop_scheduler_timer_cancel(loop_scheduler *l, loop_scheduler_timer *timer)
+{
+    loop_scheduler_lock_(l);
+    int answer = timer->state_ == LOOP_SCHEDULER_ARMED_   ? 0
+                 : timer->state_ == LOOP_SCHEDULER_FIRED_ ? EALREADY
+                                                          : ENOENT;
+    if (answer == 0) {
+        loop_scheduler_unarm_(l, timer);
+        loop_scheduler_queue_told_(l, timer);
+        loop_scheduler_rouse_locked_(l);
+        /* A call that the loop has decided on may begin after this has returned. On the loop's own
+         * thread it has begun. */
+        answer = l->firing_ == timer && !loop_scheduler_is_current(l) ? EBUSY : 0;
+    }
+    loop_scheduler_unlock_(l);
+    return answer;
+}

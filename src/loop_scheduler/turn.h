@@ -1,0 +1,320 @@
+/* A turn of the loop, and the sleep between two. */
+
+PLIM_SLOW_ void loop_scheduler_hurry_(loop_scheduler *l);
+PLIM_SLOW_ void loop_scheduler_queue_told_(loop_scheduler *l, loop_scheduler_timer *timer);
+
+static inline int loop_scheduler_closing_(const loop_scheduler *l)
+{
+    return (int)plim_load_relaxed_(&l->closing_);
+}
+
+/* Is it to stop? Not while it is being closed. */
+static inline bool loop_scheduler_stops_(const loop_scheduler *l)
+{
+    return plim_load_relaxed_(&l->stop_) != 0 && loop_scheduler_closing_(l) == LOOP_SCHEDULER_OPEN_;
+}
+
+/* Something has run while every single thing is timed: NULL if it was not a task. */
+PLIM_CALLED_ void loop_scheduler_took_(loop_scheduler *l, loop_scheduler_task *task)
+{
+    int64_t now = loop_scheduler_now_(l), elapsed = now - l->since_;
+    bool slow = elapsed >= l->slow_ns_;
+    if (slow && l->on_slow_ != NULL) {
+        l->on_slow_(l->user_, task, elapsed);
+        now = loop_scheduler_now_(l);
+    }
+    loop_scheduler_lock_(l);
+    l->since_ = now;
+    l->longest_ = elapsed > l->longest_ ? elapsed : l->longest_;
+    loop_scheduler_unlock_(l);
+}
+
+/* Runs the oldest task of the queue; false if there is none. */
+PLIM_FAST_ bool loop_scheduler_run_next_(loop_scheduler *l)
+{
+    loop_scheduler_lock_(l);
+    loop_scheduler_task *task = l->queue_.oldest;
+    if (task == NULL) {
+        loop_scheduler_unlock_(l);
+        return false;
+    }
+    uint64_t state = plim_load_relaxed_(&task->state_);
+    bool cancelled = (state & LOOP_SCHEDULER_STATE_) == LOOP_SCHEDULER_CANCELLED_ ||
+                     loop_scheduler_closing_(l) == LOOP_SCHEDULER_CANCELLING_;
+    loop_scheduler_unlink_(&l->queue_, task);
+    task->older_ = task->newer_ = NULL; /* so that a post that is refused can restore them */
+    plim_store_release_(&task->state_, LOOP_SCHEDULER_TAKEN_); /* see loop_scheduler_is_queued_ */
+    void (*run)(loop_scheduler_task *, int) = task->run;
+    loop_scheduler_task *shown = (state & LOOP_SCHEDULER_OURS_) != 0 ? NULL : task;
+    l->running_ = shown;
+    l->firing_ = NULL;
+    l->runs_ = true;
+    ++*(cancelled ? &l->cancelled_ : &l->ran_);
+    loop_scheduler_unlock_(l);
+
+    if ((state & LOOP_SCHEDULER_ROOM_) != 0) {
+        plim_release_(&l->room_, 1);
+    }
+    run(task, cancelled ? ECANCELED : 0);
+    if (l->timed_) {
+        loop_scheduler_took_(l, shown);
+    }
+    return true;
+}
+
+/* Arms a timer that is nowhere. */
+static inline void loop_scheduler_arm_(loop_scheduler *l, loop_scheduler_timer *timer,
+                                       int64_t deadline)
+{
+    timer->deadline_ = deadline;
+    timer->sequence_ = l->sequence_++;
+    loop_scheduler_insert_(l, timer);
+    if (deadline < (int64_t)plim_load_relaxed_(&l->next_timer_)) {
+        plim_store_relaxed_(&l->next_timer_, (uint64_t)deadline);
+    }
+}
+
+/* A periodic timer is about to be called: when again? */
+static inline void loop_scheduler_rearm_(loop_scheduler *l, loop_scheduler_timer *timer,
+                                         int64_t now)
+{
+    if (timer->policy == LOOP_SCHEDULER_DELAY) {
+        timer->sequence_ = l->sequence_++; /* so that one who starts it anew is noticed */
+        timer->slot_ = LOOP_SCHEDULER_NOWHERE_;
+        return;
+    }
+    int64_t next = plim_deadline_(timer->deadline_, timer->period_);
+    if (timer->policy == LOOP_SCHEDULER_SKIP && next <= now) {
+        int64_t periods = (now - timer->deadline_) / timer->period_;
+        timer->missed += (uint64_t)periods;
+        next = plim_deadline_(timer->deadline_ + periods * timer->period_, timer->period_);
+    }
+    loop_scheduler_arm_(l, timer, next);
+}
+
+/* The call of a timer with LOOP_SCHEDULER_DELAY has returned. It is periodic, so it is still there:
+ * if it was cancelled, that has not been told. */
+PLIM_CALLED_ void loop_scheduler_arm_delayed_(loop_scheduler *l)
+{
+    loop_scheduler_timer *timer = l->delayed_;
+    int64_t now = loop_scheduler_now_(l);
+    loop_scheduler_lock_(l);
+    if (timer->state_ == LOOP_SCHEDULER_ARMED_ && timer->sequence_ == l->delayed_sequence_) {
+        if (loop_scheduler_closing_(l) == LOOP_SCHEDULER_OPEN_) {
+            loop_scheduler_arm_(l, timer, plim_deadline_(now, timer->period_));
+        } else { /* close did not find it in the wheel */
+            l->timers_--;
+            loop_scheduler_queue_told_(l, timer);
+        }
+    }
+    l->delayed_ = NULL;
+    loop_scheduler_unlock_(l);
+}
+
+/* Calls the first timer that is due; false if there is none. */
+PLIM_CALLED_ bool loop_scheduler_fire_next_(loop_scheduler *l, int64_t now, uint64_t bound)
+{
+    loop_scheduler_lock_(l);
+    if (l->due_ == NULL && !loop_scheduler_turn_wheel_(l, now, bound)) {
+        loop_scheduler_look_ahead_(l);
+        loop_scheduler_unlock_(l);
+        return false;
+    }
+    loop_scheduler_timer *timer = l->due_;
+    loop_scheduler_remove_(l, timer);
+    if (timer->period_ > 0) {
+        loop_scheduler_rearm_(l, timer, now);
+        l->delayed_ = timer->slot_ == LOOP_SCHEDULER_NOWHERE_ ? timer : NULL;
+        l->delayed_sequence_ = timer->sequence_;
+    } else {
+        timer->state_ = LOOP_SCHEDULER_FIRED_;
+        l->timers_--;
+    }
+    l->running_ = NULL;
+    l->firing_ = timer;
+    l->runs_ = true;
+    l->fired_++;
+    loop_scheduler_unlock_(l);
+
+    timer->run(timer, 0);
+    if (l->delayed_ != NULL) {
+        loop_scheduler_arm_delayed_(l);
+    }
+    if (l->timed_) {
+        loop_scheduler_took_(l, NULL);
+    }
+    return true;
+}
+
+/* After a sleep, under the lock: once that is taken anyway. */
+static inline void loop_scheduler_count_sleep_(loop_scheduler *l)
+{
+    if (l->asleep_) {
+        l->since_ = l->awake_at_ > l->since_ ? l->awake_at_ : l->since_;
+        l->idle_ += l->since_ - l->marked_;
+        l->marked_ = l->since_;
+        l->wakes_ += l->was_woken_;
+        l->asleep_ = false;
+    }
+}
+
+/*
+ * One turn: what is due and what is queued when it begins. Up to 64 of each by turns; then the
+ * clock is read again, so that neither holds up the other, and timers that have become due
+ * meanwhile are called in time. What is started or posted meanwhile waits. Says whether anything
+ * ran. since_ is the time when it begins, and when it ends.
+ */
+enum { LOOP_SCHEDULER_ROUND_ = 64 };
+PLIM_CALLED_ bool loop_scheduler_turn_(loop_scheduler *l)
+{
+    bool ran = false, more = true;
+    loop_scheduler_lock_(l);
+    loop_scheduler_count_sleep_(l);
+    loop_scheduler_take_in_(l);
+    uint32_t tasks = l->queue_.count;
+    uint64_t bound = l->sequence_;
+    while (more) {
+        int64_t now = l->since_;
+        /* As long as tasks of this turn are left, timers that were started meanwhile are called in
+         * time, too; that has an end. */
+        bound = tasks > 0 ? l->sequence_ : bound;
+        loop_scheduler_unlock_(l);
+
+        int fired = 0, done = 0;
+        while (fired < LOOP_SCHEDULER_ROUND_ && !loop_scheduler_stops_(l) &&
+               (int64_t)plim_load_relaxed_(&l->next_timer_) <= now &&
+               loop_scheduler_fire_next_(l, now, bound)) {
+            fired++;
+        }
+        while (done < LOOP_SCHEDULER_ROUND_ && tasks > 0 && !loop_scheduler_stops_(l) &&
+               loop_scheduler_run_next_(l)) {
+            done++;
+            tasks--;
+        }
+        tasks = done > 0 ? tasks : 0; /* some may have been withdrawn */
+        if (fired + done == 0) {
+            loop_scheduler_lock_(l);
+            break;
+        }
+        ran = true;
+        more = (fired == LOOP_SCHEDULER_ROUND_ || (tasks > 0 && done > 0)) &&
+               !loop_scheduler_stops_(l);
+        bool drains = loop_scheduler_closing_(l) == LOOP_SCHEDULER_DRAINING_;
+        int64_t drained = drains ? plim_now_() : 0;
+        now = loop_scheduler_now_(l);
+        loop_scheduler_lock_(l);
+        int64_t elapsed = now - l->since_;
+        l->longest_ = elapsed > l->longest_ ? elapsed : l->longest_;
+        l->since_ = now;
+        if (drains && drained >= l->drain_until_) {
+            loop_scheduler_hurry_(l);
+        }
+    }
+    l->running_ = NULL;
+    l->firing_ = NULL;
+    l->runs_ = false;
+    loop_scheduler_unlock_(l);
+    return ran;
+}
+
+/* Reads the clock. */
+static inline void loop_scheduler_renew_(loop_scheduler *l)
+{
+    int64_t now = loop_scheduler_now_(l);
+    loop_scheduler_lock_(l);
+    l->since_ = now > l->since_ ? now : l->since_;
+    loop_scheduler_unlock_(l);
+}
+
+/* Looks for a while whether something is posted. If the last sleep was over at once, the CPU is
+ * offered first: where it is shared with the poster, each wake-up takes it away from that one, and
+ * there would be one for every few tasks (450 ns a task instead of 15). */
+PLIM_SLOW_ void loop_scheduler_spin_(loop_scheduler *l)
+{
+    int looks = PLIM_SPIN;
+    if (l->brief_) { /* whoever woke us may have more, and want this CPU */
+        l->brief_ = false;
+        plim_thread_yield_();
+        if (loop_scheduler_newest_(plim_load_relaxed_(&l->word_.word)) != NULL) {
+            l->brief_ = true;
+            return;
+        }
+    }
+    if (looks > 0 && l->cpus_ == 0) {
+        l->cpus_ = plim_many_cpus_() ? 2 : 1;
+    }
+    if (l->cpus_ == 1) {
+        return;
+    }
+    if (++l->rounds_ % PLIM_SPIN_LONG_ == 0) {
+        looks *= PLIM_SPIN_LONG_; /* or two that answer each other never get back into step */
+    }
+    for (int i = 0; i < looks; i++) {
+        if (loop_scheduler_newest_(plim_load_relaxed_(&l->word_.word)) != NULL ||
+            loop_scheduler_stops_(l)) {
+            return;
+        }
+        plim_pause_();
+    }
+}
+
+/*
+ * Sleeps until there is something to do, at most until then (by our clock); returns early for no
+ * reason, too. What it took is counted in the next turn.
+ *
+ * Why nothing is slept through. All that could end the sleep is either a step of the word, see
+ * there, or happens under the lock, followed by a rouse: timers started and cancelled, closing.
+ * Whether there is any of that is looked at under the lock, where ASLEEP is also set; so it is
+ * either seen here, or finds ASLEEP. A stop is neither, since a signal handler must not wait for
+ * the lock: it sets stop_ and then makes a step of the word. If that is before the one that sets
+ * ASLEEP, which acquires, stop_ is seen below; if it is after it, it ends the sleep.
+ */
+PLIM_CALLED_ void loop_scheduler_sleep_(loop_scheduler *l, int64_t until)
+{
+    loop_scheduler_spin_(l);
+    loop_scheduler_renew_(l);
+    loop_scheduler_lock_(l);
+    int64_t before = l->since_, next = (int64_t)plim_load_relaxed_(&l->next_timer_);
+    uint64_t word = plim_load_relaxed_(&l->word_.word);
+    bool sleeps = l->queue_.count == 0 && l->fresh_.count == 0 && next > before &&
+                  loop_scheduler_closing_(l) == l->wound_up_;
+    bool asleep = false;
+    while (sleeps && !asleep && loop_scheduler_newest_(word) == NULL) {
+        asleep = plim_commit_acquire_(&l->word_, &word,
+                                      loop_scheduler_step_(0, word | LOOP_SCHEDULER_ASLEEP_));
+    }
+    if (!asleep) {
+        loop_scheduler_unlock_(l);
+        return;
+    }
+    word |= LOOP_SCHEDULER_ASLEEP_;
+    if (l->fresh_.count != 0) { /* a signal handler on this thread: from now on it uses the word */
+        until = 0;
+    }
+    l->busy_ += before - l->marked_;
+    l->marked_ = before;
+    l->asleep_ = true;
+    l->sleeps_++;
+    loop_scheduler_unlock_(l);
+
+    if (!loop_scheduler_stops_(l)) {
+        int64_t timer = next;
+        if (l->clock_ != NULL) {
+            timer = next == PLIM_FOREVER ? next : plim_deadline_(plim_now_(), next - before);
+        }
+        plim_park_(&l->word_, PLIM_LANE_NORMAL, plim_half_(word, PLIM_LANE_NORMAL),
+                   timer < until ? timer : until);
+    }
+    word = plim_load_relaxed_(&l->word_.word);
+    while ((word & LOOP_SCHEDULER_ASLEEP_) != 0) {
+        if (plim_commit_relaxed_(&l->word_, &word,
+                                 loop_scheduler_step_(0, word & ~LOOP_SCHEDULER_ASLEEP_))) {
+            asleep = false;
+            break;
+        }
+    }
+
+    l->awake_at_ = loop_scheduler_now_(l);
+    l->was_woken_ = asleep; /* it was somebody else who cleared ASLEEP, and so called */
+    l->brief_ = l->awake_at_ - before < PLIM_HURRIED_NS_;
+}

@@ -1,0 +1,130 @@
+/* The word: what posters and the loop share, and nothing else. */
+
+/*
+ *   63                       3     2       1       0
+ *   NEWEST                       ARMED   ASLEEP  CLOSED
+ *
+ * NEWEST   The task that was posted last; it points to the one before, and so on. Tasks are aligned
+ *          to 8 bytes, so the low bits are free. A poster puts its task there, the loop takes them
+ *          all at once, leaving none.
+ * ASLEEP   The loop sleeps on the low half of the word, or is about to. Set by the loop in the step
+ *          that finds no task; cleared in the step that publishes one, and whoever has cleared it
+ *          makes the one wake-up call. Or cleared by the loop itself when it is awake again.
+ * ARMED    Likewise, but nobody sleeps here: somebody waits for the descriptor, and whoever clears
+ *          the bit makes it readable.
+ * CLOSED   Set once, by close. Posts are refused from then on, except what the loop still waits
+ *          for: posts of its own tasks, ends of works, resumed coroutines.
+ *
+ * Invariants: NEWEST excludes ASLEEP and ARMED, and these exclude each other.
+ *
+ * Why no post is forgotten. It is in the word when the poster's step has been made. If the loop is
+ * awake, it looks at the word before it sleeps, and cannot set ASLEEP in a word with a task in it:
+ * one compare-exchange decides between them. If ASLEEP was there first, the poster's step clears
+ * it, and the wake-up call follows; the loop, should it be on its way to sleep, tells the kernel to
+ * look for ASLEEP in the low half, where it is no more.
+ *
+ * Why a closed loop runs all it has accepted. CLOSED is set by a step of the same word, so a post
+ * is either before it, and the loop, which looks at the word after it, finds it; or it is refused.
+ *
+ * Memory orders. A post releases, and the step that takes the tasks acquires: what the posters did
+ * has happened for the loop. Each step is a read-modify-write, so those in between continue the
+ * release sequences of all earlier posts. No poster follows NEWEST: that the task which was there
+ * has been taken, run, freed, posted again meanwhile does not matter, it is still the one before.
+ */
+#define LOOP_SCHEDULER_CLOSED_ ((uint64_t)1)
+#define LOOP_SCHEDULER_ASLEEP_ ((uint64_t)2)
+#define LOOP_SCHEDULER_ARMED_BIT_ ((uint64_t)4)
+#define LOOP_SCHEDULER_BITS_ ((uint64_t)7)
+
+static inline loop_scheduler_task *loop_scheduler_newest_(uint64_t word)
+{
+    return (loop_scheduler_task *)(uintptr_t)(word & ~LOOP_SCHEDULER_BITS_);
+}
+
+static inline plim_step loop_scheduler_step_(uint64_t before, uint64_t after)
+{
+    plim_step step = {after, (before & LOOP_SCHEDULER_ASLEEP_) != 0, 0, 0};
+    return step;
+}
+
+/* Makes the descriptor readable. Failing with EAGAIN it is so already, and nothing else can. */
+PLIM_SLOW_ void loop_scheduler_signal_fd_(int fd);
+
+PLIM_SLOW_ void loop_scheduler_wakes_no_more_(loop_scheduler *l)
+{
+    uint64_t wakers = plim_load_relaxed_(&l->wakers_);
+    while (!plim_cas_release_(&l->wakers_, &wakers, wakers - 1)) {
+        continue;
+    }
+}
+
+/*
+ * A step that clears ARMED. The descriptor may be closed, and its number given to another file, as
+ * soon as the task that this publishes has run; so the thread is counted in wakers_ before the
+ * step, and destroy waits until that is 0 again. That is the last touch.
+ */
+PLIM_SLOW_ bool loop_scheduler_disarm_(loop_scheduler *l, uint64_t *word, uint64_t after)
+{
+    plim_add_relaxed_(&l->wakers_, 1);
+    (void)plim_load_acquire_(&l->word_.word); /* ARMED came with fd_write_ */
+    bool done = plim_commit_release_(&l->word_, word, loop_scheduler_step_(*word, after));
+    if (done) {
+        loop_scheduler_signal_fd_(l->fd_write_);
+    }
+    loop_scheduler_wakes_no_more_(l);
+    return done;
+}
+
+/* Publishes a chain of tasks. `always`: even if closed. After the step nothing is touched. */
+PLIM_FAST_ int loop_scheduler_push_(loop_scheduler *l, loop_scheduler_task *newest,
+                                    loop_scheduler_task *oldest, bool always)
+{
+    uint64_t word = plim_load_relaxed_(&l->word_.word);
+    for (;;) {
+        if ((word & LOOP_SCHEDULER_CLOSED_) != 0 && !always) {
+            return ESHUTDOWN;
+        }
+        oldest->older_ = loop_scheduler_newest_(word);
+        uint64_t after = (uint64_t)(uintptr_t)newest | (word & LOOP_SCHEDULER_CLOSED_);
+        if (!PLIM_LIKELY_((word & LOOP_SCHEDULER_ARMED_BIT_) == 0)) {
+            if (loop_scheduler_disarm_(l, &word, after)) {
+                return 0;
+            }
+        } else if (PLIM_LIKELY_(
+                       plim_commit_release_(&l->word_, &word, loop_scheduler_step_(word, after)))) {
+            return 0;
+        }
+    }
+}
+
+/* Ends the loop's sleep, if it sleeps, and adds bits. Always a step, even if it changes nothing:
+ * what was done before it is seen by a loop that sets ASLEEP later. */
+PLIM_SLOW_ void loop_scheduler_rouse_(loop_scheduler *l, uint64_t bits)
+{
+    uint64_t word = plim_load_relaxed_(&l->word_.word);
+    for (;;) {
+        uint64_t after = (word & ~(LOOP_SCHEDULER_ASLEEP_ | LOOP_SCHEDULER_ARMED_BIT_)) | bits;
+        if ((word & LOOP_SCHEDULER_ARMED_BIT_) != 0
+                ? loop_scheduler_disarm_(l, &word, after)
+                : plim_commit_release_(&l->word_, &word, loop_scheduler_step_(word, after))) {
+            return;
+        }
+    }
+}
+
+/* The same under the lock, under which ASLEEP and ARMED are set. */
+static inline void loop_scheduler_rouse_locked_(loop_scheduler *l)
+{
+    if ((plim_load_relaxed_(&l->word_.word) &
+         (LOOP_SCHEDULER_ASLEEP_ | LOOP_SCHEDULER_ARMED_BIT_)) != 0) {
+        loop_scheduler_rouse_(l, 0);
+    }
+}
+
+/* Something that a loop which is being closed may have waited for is gone, without a trace: so it
+ * has to look once more whether it is over. Under the lock. */
+static inline void loop_scheduler_less_is_left_(loop_scheduler *l)
+{
+    l->wound_up_ = LOOP_SCHEDULER_OPEN_;
+    loop_scheduler_rouse_locked_(l);
+}

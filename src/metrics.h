@@ -1,0 +1,7 @@
+#include "metrics/manual.h"
+#include "metrics/page.h"
+#include "metrics/semaphore.h"
+#include "metrics/weighted_sem.h"
+#include "metrics/bulkhead.h"
+#include "metrics/loop_scheduler.h"
+#include "core/licence.h"

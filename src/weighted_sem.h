@@ -1,0 +1,32 @@
+#include "weighted_sem/manual.h"
+#ifndef PLIM_WEIGHTED_SEM_H
+#define PLIM_WEIGHTED_SEM_H
+#include "weighted_sem/api.h"
+
+/* How it is done. This file is assembled from src/ by `make stamp`: edit it there. */
+#define PLIM_WANTS_THREADS_
+#include "core/threads.h"
+#include "core/platform.h"
+#include "core/counter.h"
+#include "core/park.h"
+#include "core/operations.h"
+#include "core/list.h"
+#include "core/waiter.h"
+#include "core/gate.h"
+#include "core/workers.h"
+
+#include "weighted_sem/word.h"
+#include "weighted_sem/object.h"
+#include "weighted_sem/sections.h"
+#include "weighted_sem/drains.h"
+#include "weighted_sem/admission.h"
+#include "weighted_sem/workers.h"
+#include "weighted_sem/executor.h"
+#include "weighted_sem/enter.h"
+#include "weighted_sem/whole.h"
+#include "weighted_sem/jobs.h"
+#include "weighted_sem/bare.h"
+#include "weighted_sem/figures.h"
+
+#endif /* PLIM_WEIGHTED_SEM_H */
+#include "core/licence.h"

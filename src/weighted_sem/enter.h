@@ -1,0 +1,158 @@
+/* Getting in and out: the fast way, and the queue. */
+
+/* The fast way in, if it is open. */
+static inline bool weighted_sem_take_(weighted_sem *w, uint64_t weight, bool job)
+{
+    const uint64_t not_now = PLIM_HELD_ | PLIM_WATCHED_ | WEIGHTED_SEM_CLOSED_;
+    uint64_t word = plim_load_relaxed_(&w->gate.word);
+    while (PLIM_LIKELY_((word & not_now) == 0 && weighted_sem_fits_(word, weight, job))) {
+        if (PLIM_LIKELY_(
+                plim_cas_acquire_(&w->gate.word, &word, weighted_sem_taken_(word, weight, job)))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Likewise for a job: it gets its number, and no epoch. */
+static inline bool weighted_sem_take_job_(weighted_sem *w, uint64_t weight,
+                                          weighted_sem_task_ *task)
+{
+    if (PLIM_LIKELY_(weighted_sem_take_(w, weight, true))) {
+        task->epoch = 0;
+        task->sequence = plim_add_relaxed_(&w->started, 1) + 1;
+        return true;
+    }
+    return false;
+}
+
+/* The fast way out for a job, if it is open. */
+static inline bool weighted_sem_give_(weighted_sem *w, uint64_t weight)
+{
+    uint64_t word = plim_load_relaxed_(&w->gate.word);
+    while (PLIM_LIKELY_((word & (PLIM_HELD_ | PLIM_WATCHED_)) == 0)) {
+        if (PLIM_LIKELY_(
+                plim_cas_release_(&w->gate.word, &word, weighted_sem_given_(word, weight)))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The lock is held for a moment only: so look for a moment, whether the fast way opens again. */
+static inline void weighted_sem_look_away_(weighted_sem *w)
+{
+    const uint64_t held = PLIM_HELD_ | PLIM_WATCHED_;
+    const int looks = PLIM_SPIN < PLIM_SPIN_UNASKED_ ? PLIM_SPIN : PLIM_SPIN_UNASKED_;
+    for (int i = 0; i < looks; i++) {
+        if ((plim_load_relaxed_(&w->gate.word) & held) != PLIM_HELD_) {
+            break;
+        }
+        plim_pause_();
+    }
+}
+
+/* Gets the sleeper's weight, and runs its task if it has one: 0, or why not. */
+PLIM_SLOW_ int weighted_sem_enter_(weighted_sem *w, weighted_sem_sleeper_ *self, int64_t timeout_ns)
+{
+    const bool own = w->executor.execute == NULL; /* then a task is handed over under the lock */
+    weighted_sem_section_ s = weighted_sem_lock_(w);
+    int error = weighted_sem_refusal_(w, &s, self);
+    if (error != 0) {
+        weighted_sem_unlock_(w, &s);
+        return error;
+    }
+    if (w->queue.first == NULL && weighted_sem_fits_(s.word, self->weight, self->job)) {
+        weighted_sem_let_in_(w, &s, self);
+        self->handed = own && self->task.fn != NULL && weighted_sem_hand_over_(w, &s, &self->task);
+        weighted_sem_unlock_(w, &s);
+        return 0;
+    }
+    plim_append_(&w->queue, &self->waiter.node);
+    weighted_sem_admit_(w, &s); /* the bypass may be for us */
+    if (plim_load_relaxed_(&self->waiter.state) == PLIM_WAITING_) {
+        self->holds = timeout_ns > 0 ? weighted_sem_holds_(w) : 0;
+        error = timeout_ns <= 0 ? ETIMEDOUT : weighted_sem_waits_for_itself_(w, self) ? EDEADLK : 0;
+        if (error != 0) {
+            weighted_sem_leave_queue_(w, self);
+        } else {
+            self->counted = true;
+            plim_store_relaxed_(&w->waiting, plim_load_relaxed_(&w->waiting) + 1);
+        }
+    }
+    weighted_sem_unlock_(w, &s);
+    if (error != 0) {
+        return error;
+    }
+    /* Callers that run their jobs themselves are better off not to look: they would only take
+     * turns. What the looks of a start take is part of its timeout. */
+    const bool start = self->task.fn != NULL;
+    bool on = start;
+    int64_t deadline = PLIM_FOREVER;
+    if (start && timeout_ns != PLIM_FOREVER) {
+        deadline = plim_deadline_(plim_now_(), timeout_ns);
+    }
+    for (int i = 0; on && i < PLIM_SPIN && plim_load_relaxed_(&self->waiter.wake.word) == 0; i++) {
+        on = plim_look_on_(i, PLIM_SPIN / 2, deadline); /* the worker may want the CPU */
+    }
+    timeout_ns = deadline != PLIM_FOREVER ? deadline - plim_now_() : timeout_ns;
+    error = plim_sleep_(&self->waiter, timeout_ns, !start);
+    if (error == ETIMEDOUT) {
+        s = weighted_sem_lock_(w);
+        weighted_sem_leave_queue_(w, self);
+        weighted_sem_admit_(w, &s); /* those behind us may fit */
+        weighted_sem_unlock_(w, &s);
+    }
+    return error;
+}
+
+/* The slow way in for those without a task to hand over: for bare weight, or, if task is not NULL,
+ * for a job, and *task tells its number and epoch. */
+PLIM_SLOW_ int weighted_sem_enter_slow_(weighted_sem *w, uint64_t weight, int64_t timeout_ns,
+                                        weighted_sem_task_ *task)
+{
+    weighted_sem_sleeper_ self;
+    if (weight == 0) {
+        return EINVAL;
+    }
+    weighted_sem_look_away_(w);
+    if (task != NULL ? weighted_sem_take_job_(w, weight, task)
+                     : weighted_sem_take_(w, weight, false)) {
+        return 0;
+    }
+    weighted_sem_sleeper_init_(&self);
+    self.weight = weight;
+    self.job = task != NULL;
+    int error = weighted_sem_enter_(w, &self, timeout_ns);
+    if (error == 0 && task != NULL) {
+        task->sequence = self.task.sequence;
+        task->epoch = self.task.epoch;
+    }
+    return error;
+}
+
+PLIM_SLOW_ void weighted_sem_leave_slow_(weighted_sem *w, uint64_t weight, uint64_t epoch)
+{
+    weighted_sem_look_away_(w);
+    if (weighted_sem_give_(w, weight)) {
+        return;
+    }
+    weighted_sem_section_ s = weighted_sem_lock_(w);
+    weighted_sem_put_(w, &s, weight, epoch);
+    weighted_sem_unlock_(w, &s);
+}
+
+/* Gives back the weight of a job. */
+static inline void weighted_sem_leave_(weighted_sem *w, uint64_t weight, uint64_t epoch)
+{
+    if (PLIM_LIKELY_(weighted_sem_give_(w, weight))) {
+        return;
+    }
+    weighted_sem_leave_slow_(w, weight, epoch);
+}
+
+/* ETIMEDOUT is what a timed form answers where a try answers EAGAIN. */
+static inline int weighted_sem_tried_(int error)
+{
+    return error == ETIMEDOUT ? EAGAIN : error;
+}
