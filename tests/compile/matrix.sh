@@ -4,9 +4,12 @@
 #
 #   sh tests/compile/matrix.sh [--quick | --all] [HEADER...]      default: every header in the root
 #
-# --all adds what differs from the rest in nothing that has ever mattered: more standards, and code
-# from every compiler. It is for `make nightly`. --quick takes cc and c++ only, and the combinations
-# that break first, and compiles most of them no further than errors of language and names show.
+# Which header and which compiler, standard, switch or target vary by themselves: each header is
+# compiled alone in the main modes, and every other mode compiles all headers in one file (called
+# "every"). Guards are the preprocessor's, so one compiler tries all pairs. --all asks for each
+# header in each mode, in more standards, and for code from every compiler: it is for `make nightly`.
+# --quick takes cc and c++ only, and the combinations that break first, and compiles most of them no
+# further than errors of language and names show.
 # Environment: CC, CXX, BUILD (build), JOBS (2). Every header NAME.h needs a use_NAME.c here, which
 # uses all that it declares.
 # shellcheck disable=SC2086 # lists of names, compilers and flags are meant to be split
@@ -25,10 +28,9 @@ choose_compilers
 # bulkhead: histograms, a worker for each permit, and the executor's jobs.
 # loop_scheduler: for whoever uses it as an executor.
 # metrics: does not; but use_metrics.c includes those three.
-allocating=' weighted_sem bulkhead loop_scheduler metrics '
+allocating=' weighted_sem bulkhead loop_scheduler metrics every '
 
-# Headers without the core: its switches, and what a platform lacks, mean nothing to them. To compile
-# metrics.h is to compile all headers, so CI does not ask what cannot have another answer.
+# Headers without the core: its switches, and what a platform lacks, mean nothing to them.
 coreless=' metrics '
 
 # ---- The files to compile ------------------------------------------------------------------------
@@ -78,6 +80,13 @@ for header; do
     done
 done
 include "$@" >every.h
+with_their_core=$(for header; do
+    case $coreless in *" $(name "$header") "*) ;; *) printf "'%s' " "$header" ;; esac
+done)
+eval "include $with_their_core" >cored.h
+eval "use $with_their_core" >use_cored.h
+include cored.h use_cored.h >alone_every.c
+include "$here/last.h" cored.h use_cored.h >last_every.c
 {
     include "$@"
     use "$@"
@@ -202,7 +211,7 @@ symbols()
         type ~ /^[WV]$/ && name ~ /^_?_ZN?K?St|^__clang_call_terminate$|^DW\.ref\./ { next }
         type ~ /^[WV]$/ && name ~ /^__(x86|aarch64|gxx)/ { next }
         type ~ /^[A-Zu]$/ { print "error: defines a global symbol: " name " " type; bad = 1 }
-        # But where a thread is, in loop_scheduler.h: see core/places.h.
+        # But where a thread is, in loop_scheduler.h: see src/core/places.h.
         type ~ /^[bdsg]$/ && name !~ /^\./ && name !~ /plim_thread_place_/ {
             print "error: static data: " name
             bad = 1
@@ -301,21 +310,16 @@ another_release()
         END { exit defined_as != 1 || compared == 0 }' "$1"
 }
 
-# with_core, with_all: the groups that follow are about the headers that have the core, or about all
+# together, apart: what follows compiles all headers that have the core in one file, or each header
 every_name=$names
-with_core()
+together()
 {
-    [ -n "$all" ] || names=$cored
+    names=every
+    [ -z "$all" ] || names=$cored
 }
-with_all()
+apart()
 {
     names=$every_name
-}
-
-# asks FLAGS NAME: may the answer be another than without the flags?
-asks()
-{
-    [ -z "$1" ] || [ -n "$all" ] || case "$cored " in *" $2 "*) ;; *) return 1 ;; esac
 }
 
 # musl-gcc is gcc with another C library: it writes the same code.
@@ -329,25 +333,37 @@ posix='-DPLIM_PARK_CND -DPLIM_USE_PTHREADS'
 # ---- Languages -----------------------------------------------------------------------------------
 
 begin "C ($c_standards): alone, twice, unused"
-with_c '' alone twice bare
+with_c '' alone
+with_c -s c11 '' twice bare
+[ -z "$all" ] || with_c -s 'c17 c2x gnu11 gnu17' '' twice bare
 finish
 
 begin "C++ ($cxx_standards): alone, twice, in extern \"C\""
 with_cxx '' alone
 with_cxx -s c++11 '' twice bare wrapped
-[ -n "$quick" ] || with_cxx -s c++20 '' twice bare wrapped
+[ -z "$all" ] || with_cxx -s c++20 '' twice bare wrapped
 finish
 
 begin 'strict C11 and later, as the last include, no feature macro'
 with_c -s 'c11 c17 c2x' '' last
+together
 with_c -s 'c11 c17 c2x' "$cnd" last
 with_c -s 'c11 c17 c2x' "$posix" last
+apart
 finish
 
 if [ -n "$pairs" ]; then
     begin 'every ordered pair'
+    everybody=$c_modes
+    everybody_cxx=$cxx_modes
+    if [ -z "$all" ]; then
+        c_modes=$first_c/c11
+        cxx_modes=$first_cxx/c++11
+        [ -n "$first_cxx" ] || cxx_modes=
+    fi
     with_c -s c11 '' pair
     [ -n "$quick" ] || with_cxx -s c++11 '' pair
+    c_modes=$everybody cxx_modes=$everybody_cxx
     if [ -n "$all" ]; then
         with_c -s c2x '' pair
         with_cxx -s c++20 '' pair
@@ -357,7 +373,7 @@ if [ -n "$pairs" ]; then
     finish
 fi
 
-with_core
+together
 begin 'waiting on C11 conditions (PLIM_PARK_CND), on POSIX conditions'
 real=$compile
 [ -n "$all" ] || compile=-fsyntax-only # the next group writes their code
@@ -380,7 +396,7 @@ compile=$real
 
 # ---- What ends up in the object file -------------------------------------------------------------
 
-with_all
+apart
 begin 'no global symbol, no static data, no libatomic, no malloc'
 for name in $names; do
     allocates=0
@@ -428,7 +444,7 @@ fi
 
 # ---- Switches ------------------------------------------------------------------------------------
 
-with_core
+together
 begin 'switches compile: NDEBUG, unsigned char, PLIM_*, sanitizers ...'
 real=$compile
 everybody=$c_modes
@@ -502,17 +518,19 @@ compile=$real
 
 # ---- More warnings -------------------------------------------------------------------------------
 
-with_all
+apart
 begin 'optimised, and with the warnings that projects like to add'
 extra="-Wundef -Wcast-align -Wcast-qual -Wwrite-strings -Wredundant-decls -Wnull-dereference \
     -Wdouble-promotion -Wformat=2 -Wswitch-enum -Wvla -Wmissing-declarations"
 everybody=$c_modes
 c_modes=$(echo "$c_modes " | tr ' ' '\n' | grep -v "^musl-gcc/" | tr '\n' ' ')
 for flags in -O2 ${all:+-O3 -Os} "-O2 $cnd"; do
+    case $flags in *"$cnd") together ;; esac
     with_c -s c11 "$flags $extra -Wstrict-prototypes -Wmissing-prototypes" alone
     with_cxx -s c++20 "$flags $extra -Wextra-semi" alone
 done
 c_modes=$everybody
+apart
 finish
 
 begin 'clang -Weverything'
@@ -530,9 +548,10 @@ except="-Wno-padded -Wno-declaration-after-statement -Wno-used-but-marked-unused
     -Wno-c++98-compat -Wno-c++98-compat-pedantic -Wno-old-style-cast \
     -Wno-zero-as-null-pointer-constant -Wno-disabled-macro-expansion \
     -Wno-unsafe-buffer-usage -Wno-switch-default -Wno-unknown-warning-option"
-for name in $names; do
-    for flags in '' "$cnd" "$posix"; do
-        asks "$flags" $name || continue
+for flags in '' "$cnd" "$posix"; do
+    apart
+    [ -z "$flags" ] || together
+    for name in $names; do
         case $c_compilers in
         *clang*)
             job "clang -std=c11 -Weverything -Werror $except $flags -fsyntax-only alone_$name.c"
@@ -547,6 +566,7 @@ for name in $names; do
         esac
     done
 done
+apart
 finish
 
 begin 'the header itself as the file to compile, as an editor does'
@@ -606,7 +626,7 @@ target()
     done
 }
 
-with_core
+together
 begin '32 bits: -m32, -mx32, with 32 and 64 bits of time_t'
 for cc in gcc clang; do
     case " $c_compilers " in *" $cc "*) ;; *) continue ;; esac
@@ -688,7 +708,7 @@ finish
 
 # ---- What must not compile -----------------------------------------------------------------------
 
-with_all
+apart
 begin 'two releases in one file: a readable error'
 for second; do
     name=$(name "$second")
@@ -713,7 +733,7 @@ for second; do
 done
 finish
 
-with_core
+together
 begin 'no lock-free 8-byte atomics: a readable error'
 none="-U__GCC_HAVE_SYNC_COMPARE_AND_SWAP_8 -U__GCC_ATOMIC_LLONG_LOCK_FREE \
     -D__GCC_ATOMIC_LLONG_LOCK_FREE=1 -U__CLANG_ATOMIC_LLONG_LOCK_FREE \
@@ -737,7 +757,7 @@ else
 fi
 finish
 
-with_all
+apart
 begin 'an allocator that is only half defined: a readable error'
 for name in $names; do
     [ "$name" != semaphore ] || continue # it allocates nothing

@@ -2,23 +2,33 @@
 # tests/compile/names.sh - our names collide with nobody's, because they all have our prefixes
 # SPDX-License-Identifier: MIT
 #
-#   sh tests/compile/names.sh [--quick] [HEADER...]      default: every header in the root
+#   sh tests/compile/names.sh [--quick | --all] [HEADER...]      default: every header in the root
 #
 # Compiles all headers before and after those of the system whose names are nearest, and then lists
 # every macro and every identifier at file scope that a header defines, in each configuration, and
-# looks at the prefix. --quick takes cc and c++ only. Environment: CC, CXX, BUILD (build), JOBS (2).
+# looks at the prefix. Which names there are is the preprocessor's matter: the first compiler shows
+# it in every configuration, the others in the first one. --all asks each compiler for all of them;
+# --quick takes cc and c++ only. Environment: CC, CXX, BUILD (build), JOBS (2).
 # shellcheck disable=SC2086 # lists of names, compilers and flags are meant to be split
 
 . "$(dirname "$0")/lib.sh"
-if [ "${1-}" = --quick ]; then
-    quick=yes
-    shift
-fi
+case ${1-} in
+--quick) quick=yes && shift ;;
+--all) all=yes && shift ;;
+esac
 headers_from "$@"
 setup names
 choose_compilers
 split_lines "$headers"
 eval "set -- $split" # now "$@" are the headers
+first_c=$(set -- $c_compilers && echo "${1-}")
+first_cxx=$(set -- $cxx_compilers && echo "${1-}")
+
+# asked COMPILER FLAGS: is this compiler asked with these flags?
+asked()
+{
+    [ -n "$all" ] || [ -z "$2" ] || [ "$1" = "$first_c" ] || [ "$1" = "$first_cxx" ]
+}
 
 include()
 {
@@ -51,11 +61,13 @@ begin 'beside POSIX, System V, Mach, Linux, C11 threads, and std'
 for file in system_ours ours_system ours_system_ours; do
     for flags in '' -DPLIM_PARK_CND '-DPLIM_PARK_CND -DPLIM_USE_PTHREADS'; do
         for cc in $c_compilers; do
+            asked $cc "$flags" || continue
             job "$cc -std=gnu11 $strict $flags $stub -fsyntax-only $file.c"
             [ -n "$flags" ] || job "$cc -std=c11 -D_GNU_SOURCE $strict $stub -fsyntax-only $file.c"
         done
         # With -pedantic-errors libstdc++ itself needs gnu++11 for <complex.h>.
         for cxx in $cxx_compilers; do
+            asked $cxx "$flags" || continue
             job "$cxx -x c++ -std=gnu++11 $strict $flags $stub -fsyntax-only $file.c"
             [ -n "$quick$flags" ] || job "$cxx -x c++ -std=gnu++20 $strict $stub -fsyntax-only $file.c"
         done
@@ -197,31 +209,32 @@ else
 -std=c++20 -DPLIM_PARK_CND -DPLIM_USE_PTHREADS'
 fi
 
-# per_line LINES PREFIX SUFFIX: a job for each line
+# per_line LINES COMPILER PREFIX: a job for each line, or for the first
 per_line()
 {
     split_lines "$1
 "
-    before=$2
+    by=$2 before=$3 beyond_first=
     eval "set -- $split"
     for line; do
-        job "$before $line"
+        ! asked "$by" "$beyond_first" || job "$before $line"
+        beyond_first=yes
     done
 }
 
 begin 'every macro and every name at file scope has a prefix of ours'
 for header; do
     for cc in $c_compilers; do
-        per_line "$c_configurations" "prefixed '$header' $cc -x c"
+        per_line "$c_configurations" $cc "prefixed '$header' $cc -x c"
     done
     for cxx in $cxx_compilers; do
-        per_line "$cxx_configurations" "prefixed '$header' $cxx -x c++"
+        per_line "$cxx_configurations" $cxx "prefixed '$header' $cxx -x c++"
     done
     if [ -z "$quick" ]; then
         for cc in x86_64-w64-mingw32-gcc arm-linux-gnueabihf-gcc; do
             if installed $cc; then
                 per_line "-std=c11
--std=gnu17 -DPLIM_PARK_CND" "prefixed '$header' $cc -x c"
+-std=gnu17 -DPLIM_PARK_CND" $cc "prefixed '$header' $cc -x c"
             fi
         done
     fi
@@ -322,6 +335,7 @@ for header; do
             '-std=c11 -DPLIM_PARK_CND -DPLIM_USE_PTHREADS'; do
             # metrics.h has no switches, and takes as long as all others together.
             [ "$flags" = -std=c11 ] || [ "$name" != metrics ] || continue
+            [ "$flags" = -std=c11 ] || asked $cc "$flags" || continue
             serial=$((serial + 1))
             job "macros '$header' $serial $cc -x c $flags"
             job "locals $name $serial.o $cc $flags -O0 use_$name.c"
