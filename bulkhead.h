@@ -716,19 +716,21 @@ static inline void plim_thread_yield_(void)
 #define ESHUTDOWN 108 /* closed; the value Linux uses, for systems whose errno.h has none */
 #endif
 
-#if defined(__GNUC__) || defined(__clang__)
+/* PLIM_SLOW_ is for what is rare, PLIM_CALLED_ for what is large and not rare, PLIM_FAST_ for what
+ * must be inlined. Without optimisation all are inline only in name: then no compiler emits what a
+ * file does not use. */
+#if defined(__OPTIMIZE__) && (defined(__GNUC__) || defined(__clang__))
 #define PLIM_SLOW_ __attribute__((noinline, cold, unused)) static
-#define PLIM_CALLED_ __attribute__((noinline, unused)) static /* large, and not rare */
-#ifdef __OPTIMIZE__
+#define PLIM_CALLED_ __attribute__((noinline, unused)) static
 #define PLIM_FAST_ __attribute__((always_inline)) static inline
 #else
+#define PLIM_SLOW_ static inline
+#define PLIM_CALLED_ static inline
 #define PLIM_FAST_ static inline
 #endif
+#if defined(__GNUC__) || defined(__clang__)
 #define PLIM_LIKELY_(x) __builtin_expect(!!(x), 1)
 #else
-#define PLIM_SLOW_ static
-#define PLIM_CALLED_ static
-#define PLIM_FAST_ static inline
 #define PLIM_LIKELY_(x) (x)
 #endif
 
@@ -2213,6 +2215,15 @@ PLIM_FAST_ uint64_t plim_gate_lock_(plim_gate_ *gate, int pauses)
     return word;
 }
 
+/* Wakes those whose waits a section has ended. */
+PLIM_CALLED_ void plim_wake_all_(plim_node_ *at)
+{
+    for (plim_node_ *next; at != NULL; at = next) {
+        next = at->next; /* before it wakes: then its frame is gone */
+        plim_release_(&((plim_waiter_ *)(void *)at)->wake, 1);
+    }
+}
+
 /* Ends the section, and then wakes those whose waits it has ended. The release of the lock is the
  * last touch of the object: those that are woken afterwards are not part of it. */
 PLIM_FAST_ void plim_gate_unlock_(plim_gate_ *gate, uint64_t word, bool watched, plim_list_ *woken)
@@ -2220,9 +2231,8 @@ PLIM_FAST_ void plim_gate_unlock_(plim_gate_ *gate, uint64_t word, bool watched,
     word &= ~(PLIM_HELD_ | PLIM_WATCHED_);
     plim_store_release_(&gate->word, watched ? word | PLIM_WATCHED_ : word);
     plim_release_(&gate->lock, 1);
-    for (plim_node_ *next, *at = woken->first; at != NULL; at = next) {
-        next = at->next; /* before it wakes: then its frame is gone */
-        plim_release_(&((plim_waiter_ *)(void *)at)->wake, 1);
+    if (woken->first != NULL) {
+        plim_wake_all_(woken->first);
     }
 }
 
@@ -2818,6 +2828,29 @@ typedef struct bulkhead_giver_ {
     uint64_t entries; /* still to be given */
 } bulkhead_giver_;
 
+/* What the calls of the API do when their fast path does not do. init puts a pointer to these into
+ * the bulkhead. So a file that only enters or submits contains its fast paths, and the rest is in the
+ * file that initialises. */
+typedef struct bulkhead_slow_ {
+    int (*enter)(bulkhead *b, int64_t timeout_ns, int full);
+    void (*entered)(bulkhead *b, int64_t since);
+    int (*leave)(bulkhead *b);
+    int (*leave_hooked)(bulkhead *b, int result, bool noted);
+    bool (*take)(bulkhead *b);
+    int (*invoke)(bulkhead *b, int (*fn)(void *), void *arg, int *result);
+    void (*ran)(bulkhead *b, int64_t since);
+    int (*submit)(bulkhead *b, bulkhead_job *job);
+    int (*submit_for)(bulkhead *b, bulkhead_job *job, int64_t timeout_ns);
+    int (*wait)(bulkhead_job *job, int64_t timeout_ns);
+    int (*reclaim)(bulkhead_job *job, int64_t timeout_ns);
+    int (*cancel)(bulkhead *b, bulkhead_job *job);
+    int (*resize)(bulkhead *b, int32_t permits, int32_t queue);
+    int (*wait_idle)(bulkhead *b, int64_t timeout_ns);
+    int (*close)(bulkhead *b, int how, int64_t timeout_ns);
+    int (*destroy)(bulkhead *b);
+    bulkhead_stats (*snapshot)(bulkhead *b);
+} bulkhead_slow_;
+
 enum { BULKHEAD_HOLDERS_ = 4 };
 
 struct bulkhead {
@@ -2829,6 +2862,7 @@ struct bulkhead {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) holders[BULKHEAD_HOLDERS_];
     /* The thread that has entered last, or 0 after a leave: if there is one permit, who has it. */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) last;
+    const bulkhead_slow_ *slow;
     uint32_t flags; /* with BULKHEAD_EVENTS_ */
     int type;
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) limit;   /* of the queue */
@@ -2903,6 +2937,313 @@ typedef struct bulkhead_subject_ {
     const bulkhead_job *job;
     void *arg;
 } bulkhead_subject_;
+
+/* ==== src/bulkhead/calls.h ==================================================================== */
+
+/* The calls of the API, each with its fast path. What is not fast is reached through the table in the
+ * bulkhead. */
+
+/* Notes that the calling thread has a permit which it will give back itself (invoke, scope). If
+ * there is no place for the note, a deadlock may go unseen. Relaxed: only the thread itself relies
+ * on its note. */
+static inline void bulkhead_note_(bulkhead *b)
+{
+    uint64_t self = plim_thread_id_();
+    for (int i = 0; i < BULKHEAD_HOLDERS_; i++) {
+        if (plim_load_relaxed_(&b->holders[i]) == 0) {
+            plim_store_relaxed_(&b->holders[i], self);
+            break;
+        }
+    }
+}
+
+/* It is about to give a permit back; `noted` says that there may be a note. */
+static inline void bulkhead_forget_(bulkhead *b, bool noted)
+{
+    plim_store_relaxed_(&b->last, 0);
+    if (noted) {
+        uint64_t self = plim_thread_id_();
+        for (int i = 0; i < BULKHEAD_HOLDERS_; i++) {
+            if (plim_load_relaxed_(&b->holders[i]) == self) {
+                plim_store_relaxed_(&b->holders[i], 0);
+                break;
+            }
+        }
+    }
+}
+
+/* The fast way in, if it is open. */
+static inline bool bulkhead_take_(bulkhead *b)
+{
+    const uint64_t not_now = PLIM_HELD_ | PLIM_WATCHED_ | BULKHEAD_CLOSED_;
+    uint64_t word = plim_load_relaxed_(&b->gate.word);
+    while (PLIM_LIKELY_((word & not_now) == 0 && bulkhead_available_(word) > 0)) {
+        if (PLIM_LIKELY_(plim_cas_acquire_(&b->gate.word, &word, word - BULKHEAD_PERMIT_ONE_))) {
+            plim_store_relaxed_(&b->last, plim_thread_id_());
+            return true;
+        }
+    }
+    return false;
+}
+
+enum { BULKHEAD_HOOKS_ = BULKHEAD_STATS | BULKHEAD_TIMINGS | BULKHEAD_EVENTS_ };
+
+/* `full` is what a wait that has not been long enough is called: ETIMEDOUT, or EAGAIN for a try. */
+static inline int bulkhead_enter_or_(bulkhead *b, int64_t timeout_ns, int full)
+{
+    if (PLIM_LIKELY_(bulkhead_take_(b))) {
+        if ((b->flags & BULKHEAD_HOOKS_) != 0) {
+            b->slow->entered(b, 0);
+        }
+        return 0;
+    }
+    return b->slow->enter(b, timeout_ns, full);
+}
+
+static inline int bulkhead_enter_for(bulkhead *b, int64_t timeout_ns)
+{
+    return bulkhead_enter_or_(b, timeout_ns, ETIMEDOUT);
+}
+
+static inline int bulkhead_try_enter(bulkhead *b)
+{
+    return bulkhead_enter_or_(b, 0, EAGAIN);
+}
+
+static inline int bulkhead_enter(bulkhead *b)
+{
+    int64_t timeout_ns = b->timeout_ns;
+    return timeout_ns < 0 ? bulkhead_try_enter(b)
+                          : bulkhead_enter_for(b, timeout_ns == 0 ? PLIM_FOREVER : timeout_ns);
+}
+
+/* May a permit be given back? */
+static inline bool bulkhead_is_held_(const bulkhead *b, uint64_t word)
+{
+    return bulkhead_available_(word) < (int64_t)plim_load_relaxed_(&b->permits);
+}
+
+static inline int bulkhead_leave_as_(bulkhead *b, int result, bool noted)
+{
+    if (PLIM_LIKELY_((b->flags & BULKHEAD_HOOKS_) == 0)) {
+        bulkhead_forget_(b, noted);
+        uint64_t word = plim_load_relaxed_(&b->gate.word);
+        while (PLIM_LIKELY_((word & (PLIM_HELD_ | PLIM_WATCHED_)) == 0 &&
+                            bulkhead_is_held_(b, word))) {
+            if (PLIM_LIKELY_(
+                    plim_cas_release_(&b->gate.word, &word, word + BULKHEAD_PERMIT_ONE_))) {
+                return 0;
+            }
+        }
+        return b->slow->leave(b);
+    }
+    return b->slow->leave_hooked(b, result, noted);
+}
+
+static inline int bulkhead_leave(bulkhead *b)
+{
+    return bulkhead_leave_as_(b, 0, false);
+}
+
+static inline bulkhead *bulkhead_scope_enter_(bulkhead *b)
+{
+    if (bulkhead_enter(b) != 0) {
+        return NULL;
+    }
+    bulkhead_note_(b);
+    return b;
+}
+
+static inline void bulkhead_scope_leave_(bulkhead **held)
+{
+    if (*held != NULL) {
+        bulkhead_leave_as_(*held, 0, true);
+    }
+}
+
+#define BULKHEAD_JOIN_(a, b) a##b
+#define BULKHEAD_NAME_(a, b) BULKHEAD_JOIN_(a, b)
+#define BULKHEAD_SCOPE(b) \
+    BULKHEAD_SCOPE_(b, BULKHEAD_NAME_(bulkhead_held_, __LINE__), \
+                    BULKHEAD_NAME_(bulkhead_once_, __LINE__))
+
+/* A loop that runs once, or not at all. */
+#if defined(__GNUC__) || defined(__clang__)
+#define BULKHEAD_SCOPE_(b, held, once) \
+    for (bulkhead * held \
+             __attribute__((cleanup(bulkhead_scope_leave_))) = bulkhead_scope_enter_(b), \
+             *once = held; \
+         once != NULL; once = NULL)
+#else
+#define BULKHEAD_SCOPE_(b, held, once) \
+    for (bulkhead *held = bulkhead_scope_enter_(b); held != NULL; \
+         bulkhead_scope_leave_(&held), held = NULL)
+#endif
+/* ---- Jobs ---- */
+
+static inline int bulkhead_submit(bulkhead *b, bulkhead_job *job)
+{
+    return b->slow->submit(b, job);
+}
+
+static inline int bulkhead_submit_for(bulkhead *b, bulkhead_job *job, int64_t timeout_ns)
+{
+    return b->slow->submit_for(b, job, timeout_ns);
+}
+
+/* Sleeps until bulkhead_post_ has said that something is over. Gives the borrowed permit back:
+ * there would be none left after 2^30 waits. */
+PLIM_CALLED_ int bulkhead_await_(plim_counter *c, int64_t timeout_ns)
+{
+    int error = plim_acquire_(c, PLIM_WAITERS_MAX, timeout_ns);
+    if (error == 0) {
+        plim_release_(c, 1);
+    }
+    return error;
+}
+
+/* Is it over? From then on only threads that wait for the job touch the counter. Acquire, for the
+ * release in bulkhead_post_. */
+static inline bool bulkhead_is_posted_(plim_counter *c)
+{
+#ifdef PLIM_PARK_CND /* the thread that posted may still hold the counter's lock */
+    return plim_available_(plim_load_relaxed_(&c->word)) > 0 && bulkhead_await_(c, 0) == 0;
+#else
+    return plim_available_(plim_load_acquire_(&c->word)) > 0;
+#endif
+}
+
+static inline bool bulkhead_is_done_(bulkhead_job *job)
+{
+    return bulkhead_is_posted_(&job->over_);
+}
+
+/* Is it a job that nobody can wait for: never submitted, or detached, now or when it was done? */
+static inline bool bulkhead_is_nobodys_(const bulkhead_job *job)
+{
+    uint64_t phase = plim_load_relaxed_(&job->phase_);
+    return job->detached || phase == BULKHEAD_NEW_ ||
+           (phase == BULKHEAD_DONE_ && job->was_detached_);
+}
+
+static inline int bulkhead_wait(bulkhead_job *job, int64_t timeout_ns)
+{
+    if (job == NULL || bulkhead_is_nobodys_(job)) {
+        return EINVAL;
+    }
+    if (bulkhead_is_done_(job)) {
+        return 0;
+    }
+    if (plim_load_relaxed_(&job->phase_) == BULKHEAD_ROOM_) {
+        return EINVAL; /* its submitter waits: it is not submitted yet */
+    }
+    return timeout_ns <= 0 ? ETIMEDOUT : job->bulkhead_->slow->wait(job, timeout_ns);
+}
+
+static inline int bulkhead_reclaim(bulkhead_job *job, int64_t timeout_ns)
+{
+    if (job == NULL || bulkhead_is_nobodys_(job)) {
+        return EINVAL;
+    }
+    if (!bulkhead_is_done_(job)) {
+        return EBUSY;
+    }
+    if (job->outcome != BULKHEAD_TIMED_OUT) {
+        return 0;
+    }
+    return job->bulkhead_->slow->reclaim(job, timeout_ns);
+}
+
+static inline bool bulkhead_job_cancelled(const bulkhead_job *job)
+{
+    return plim_load_relaxed_(&job->cancelled_) != 0;
+}
+
+static inline void bulkhead_job_renew(bulkhead_job *job)
+{
+    job->renews_ = true;
+}
+
+static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job)
+{
+    return b->slow->cancel(b, job);
+}
+
+/* ---- Calls of functions ---- */
+
+static inline bool bulkhead_take_inline_(bulkhead *b)
+{
+    bool taken = bulkhead_take_(b) || b->slow->take(b);
+    if (taken && (b->flags & BULKHEAD_HOOKS_) != 0) {
+        b->slow->entered(b, 0);
+    }
+    return taken;
+}
+
+/* With a permit: calls fn, and gives it back. */
+static inline int bulkhead_call_here_(bulkhead *b, int (*fn)(void *), void *arg, int *result)
+{
+    int64_t since = b->histograms == NULL ? 0 : plim_now_();
+    bulkhead_note_(b);
+    int answer = fn(arg);
+    if (b->histograms != NULL) {
+        b->slow->ran(b, since);
+    }
+    bulkhead_leave_as_(b, answer, true);
+    if (result != NULL) {
+        *result = answer;
+    }
+    return 0;
+}
+
+static inline int bulkhead_invoke(bulkhead *b, int (*fn)(void *), void *arg, int *result)
+{
+    if (fn == NULL) {
+        return EINVAL;
+    }
+    if (b->type == BULKHEAD_SYNC) {
+        int error = bulkhead_enter(b);
+        return error != 0 ? error : bulkhead_call_here_(b, fn, arg, result);
+    }
+    if ((b->flags & BULKHEAD_INLINE) != 0 && bulkhead_take_inline_(b)) {
+        return bulkhead_call_here_(b, fn, arg, result);
+    }
+    return b->slow->invoke(b, fn, arg, result);
+}
+
+/* ---- The whole ---- */
+
+static inline int bulkhead_resize(bulkhead *b, int32_t permits, int32_t queue)
+{
+    return b->slow->resize(b, permits, queue);
+}
+
+static inline int bulkhead_wait_idle(bulkhead *b, int64_t timeout_ns)
+{
+    return b->slow->wait_idle(b, timeout_ns);
+}
+
+static inline int bulkhead_close(bulkhead *b, int how, int64_t timeout_ns)
+{
+    return b->slow->close(b, how, timeout_ns);
+}
+
+static inline int bulkhead_destroy(bulkhead *b)
+{
+    return b->slow->destroy(b);
+}
+
+static inline bulkhead_stats bulkhead_snapshot(bulkhead *b)
+{
+    return b->slow->snapshot(b);
+}
+
+static inline const char *bulkhead_outcome_name(bulkhead_outcome outcome)
+{
+    static const char *const names[] = {"pending", "succeeded", "failed", "timed_out",
+                                        "expired", "cancelled", "aborted"};
+    return (unsigned)outcome <= BULKHEAD_ABORTED ? names[outcome] : "unknown";
+}
 
 /* ==== src/bulkhead/events.h =================================================================== */
 
@@ -3145,7 +3486,9 @@ typedef struct bulkhead_section_ {
     bulkhead_frame_ frame;            /* until entries and ended are seen to */
 } bulkhead_section_;
 
-PLIM_FAST_ bulkhead_section_ bulkhead_lock_by_(bulkhead *b, int pauses)
+/* The two ends of a section exist twice: inlined where every job passes, by these names, and once
+ * as a function for all others, or half of the code would be copies of them. */
+PLIM_FAST_ bulkhead_section_ bulkhead_lock_fast_(bulkhead *b, int pauses)
 {
     bulkhead_section_ s;
     s.woken.first = s.woken.last = NULL;
@@ -3156,9 +3499,9 @@ PLIM_FAST_ bulkhead_section_ bulkhead_lock_by_(bulkhead *b, int pauses)
     return s;
 }
 
-PLIM_FAST_ bulkhead_section_ bulkhead_lock_(bulkhead *b)
+PLIM_CALLED_ bulkhead_section_ bulkhead_lock_(bulkhead *b)
 {
-    return bulkhead_lock_by_(b, PLIM_SOON_);
+    return bulkhead_lock_fast_(b, PLIM_SOON_);
 }
 
 /* Nothing runs, waits or is about to: what wait_idle waits for. */
@@ -3196,7 +3539,7 @@ PLIM_SLOW_ void bulkhead_check_end_(bulkhead *b, bulkhead_section_ *s)
 }
 
 /* Ends the section. What it has left to do is done by bulkhead_after_, which must follow. */
-PLIM_FAST_ void bulkhead_unlock_(bulkhead *b, bulkhead_section_ *s)
+PLIM_FAST_ void bulkhead_unlock_fast_(bulkhead *b, bulkhead_section_ *s)
 {
     if (s->entries != 0 || s->ended != NULL) {
         s->frame.thread = plim_thread_id_();
@@ -3212,6 +3555,11 @@ PLIM_FAST_ void bulkhead_unlock_(bulkhead *b, bulkhead_section_ *s)
     bool watched = b->jobs != 0 || queued != 0 || b->room.first != NULL || b->quiet.first != NULL ||
                    b->closing; /* a thread that rests is concerned by close and cancel only */
     plim_gate_unlock_(&b->gate, s->word, watched, &s->woken);
+}
+
+PLIM_CALLED_ void bulkhead_unlock_(bulkhead *b, bulkhead_section_ *s)
+{
+    bulkhead_unlock_fast_(b, s);
 }
 
 PLIM_SLOW_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s);
@@ -3290,7 +3638,7 @@ static inline void bulkhead_staff_(bulkhead *b, bulkhead_section_ *s)
 }
 
 /* The job has its permit. */
-static inline void bulkhead_make_ready_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
+PLIM_CALLED_ void bulkhead_make_ready_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
 {
     uint64_t ready = plim_load_relaxed_(&b->ready) + 1;
     plim_store_relaxed_(&job->phase_, BULKHEAD_READY_);
@@ -3318,7 +3666,7 @@ static inline void bulkhead_dequeue_(bulkhead *b, bulkhead_section_ *s, bulkhead
 }
 
 /* Gives a permit to a job that is in no list: it runs, or waits at the end of the queue. */
-static inline void bulkhead_let_in_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
+PLIM_CALLED_ void bulkhead_let_in_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
 {
     if (bulkhead_available_(s->word) > 0 && b->queue.first == NULL) {
         s->word -= BULKHEAD_PERMIT_ONE_;
@@ -3350,8 +3698,8 @@ static inline bool bulkhead_runs_(const bulkhead *b, const bulkhead_section_ *s,
 
 /* Accepts a job for which there is a permit, or a place. `since`: when it was submitted
  * (BULKHEAD_TIMINGS). */
-static inline void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
-                                    int64_t since);
+PLIM_CALLED_ void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                   int64_t since);
 
 /* Lets in whoever may. Called in every section that may have changed who does. */
 PLIM_CALLED_ void bulkhead_grant_slow_(bulkhead *b, bulkhead_section_ *s)
@@ -3435,8 +3783,8 @@ static inline void bulkhead_renew_(bulkhead *b, bulkhead_job *job, int64_t since
     plim_init_(&job->returned_, 0);
 }
 
-static inline void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
-                                    int64_t since)
+PLIM_CALLED_ void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                   int64_t since)
 {
     bulkhead_renew_(b, job, since);
     b->accepted++;
@@ -3744,8 +4092,8 @@ PLIM_SLOW_ void bulkhead_call_out_(bulkhead *b, const bulkhead_end_of_run_ *end)
  * with the permit still held: done is part of the job. Not if it is detached: then done may submit
  * it again, and finds the permit free. Nor if there will be another attempt: that may begin, and
  * end the job, while on_event is told of this one. So nobody names the job then. */
-PLIM_FAST_ bulkhead_end_of_run_ bulkhead_end_run_(bulkhead *b, bulkhead_section_ *s,
-                                                  bulkhead_job *job, int result, bool again)
+PLIM_FAST_ bulkhead_end_of_run_ bulkhead_end_run_fast_(bulkhead *b, bulkhead_section_ *s,
+                                                       bulkhead_job *job, int result, bool again)
 {
     bulkhead_end_of_run_ end;
     end.job = job;
@@ -3765,6 +4113,13 @@ PLIM_FAST_ bulkhead_end_of_run_ bulkhead_end_run_(bulkhead *b, bulkhead_section_
         end.calls = false;
     }
     return end;
+}
+
+/* The same, for all but own workers. */
+PLIM_CALLED_ bulkhead_end_of_run_ bulkhead_end_run_(bulkhead *b, bulkhead_section_ *s,
+                                                    bulkhead_job *job, int result, bool again)
+{
+    return bulkhead_end_run_fast_(b, s, job, result, again);
 }
 
 /* After the permit was given back: the last touch of the job. */
@@ -4135,8 +4490,8 @@ PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *
     /* Where jobs are short, submitters and workers meet at the lock all the time. A worker that
      * comes second stays away long enough for many jobs more: then both go on undisturbed for a
      * while, and a job takes half the time. */
-    bulkhead_section_ s = bulkhead_lock_by_(b, PLIM_LATER_);
-    const bulkhead_end_of_run_ end = bulkhead_end_run_(b, &s, job, result, again);
+    bulkhead_section_ s = bulkhead_lock_fast_(b, PLIM_LATER_);
+    const bulkhead_end_of_run_ end = bulkhead_end_run_fast_(b, &s, job, result, again);
     const bool late = end.what == BULKHEAD_LATE_;
     const bool restarts = broken && !late;
     const bool ready = !late && !end.calls && !restarts; /* for the next job */
@@ -4156,7 +4511,7 @@ PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *
         bulkhead_staff_(b, &s);
     }
     bool look = b->searching <= BULKHEAD_SEARCHERS_;
-    bulkhead_unlock_(b, &s);
+    bulkhead_unlock_fast_(b, &s);
     bulkhead_after_(b, &s);
     bulkhead_ended_run_(b, &end);
     if (next != NULL) {
@@ -4471,35 +4826,6 @@ PLIM_SLOW_ int bulkhead_supervise_(bulkhead *b)
 
 /* Deadlock: would a wait be for the thread that waits? */
 
-/* Notes that the calling thread has a permit which it will give back itself (invoke, scope). If
- * there is no place for the note, a deadlock may go unseen. Relaxed: only the thread itself relies
- * on its note. */
-static inline void bulkhead_note_(bulkhead *b)
-{
-    uint64_t self = plim_thread_id_();
-    for (int i = 0; i < BULKHEAD_HOLDERS_; i++) {
-        if (plim_load_relaxed_(&b->holders[i]) == 0) {
-            plim_store_relaxed_(&b->holders[i], self);
-            break;
-        }
-    }
-}
-
-/* It is about to give a permit back; `noted` says that there may be a note. */
-static inline void bulkhead_forget_(bulkhead *b, bool noted)
-{
-    plim_store_relaxed_(&b->last, 0);
-    if (noted) {
-        uint64_t self = plim_thread_id_();
-        for (int i = 0; i < BULKHEAD_HOLDERS_; i++) {
-            if (plim_load_relaxed_(&b->holders[i]) == self) {
-                plim_store_relaxed_(&b->holders[i], 0);
-                break;
-            }
-        }
-    }
-}
-
 /* How many permits the calling thread holds, as far as is known, and the job that it runs. Who has
  * entered and now waits for a limited time is not stuck, and will leave. */
 PLIM_SLOW_ uint64_t bulkhead_holds_(const bulkhead *b, bulkhead_job **job, int64_t timeout_ns)
@@ -4678,7 +5004,7 @@ static inline bulkhead_nesting_ bulkhead_no_nesting_(void)
 
 /* ==== src/bulkhead/enter.h ==================================================================== */
 
-/* Entering and leaving, on the thread of the caller. */
+/* Entering and leaving, when the fast way does not do. */
 
 PLIM_SLOW_ int bulkhead_reject_(bulkhead *b, bulkhead_subject_ about, int error)
 {
@@ -4719,6 +5045,15 @@ PLIM_SLOW_ void bulkhead_entered_(bulkhead *b, int64_t since)
         bulkhead_unlock_(b, &s);
     }
     bulkhead_tell_(b, BULKHEAD_EVENT_ACCEPTED, bulkhead_no_job_(), BULKHEAD_PENDING, 0, 0);
+}
+
+/* What goes with the end of a function that was called with a permit (BULKHEAD_TIMINGS). */
+PLIM_SLOW_ void bulkhead_ran_(bulkhead *b, int64_t since)
+{
+    int64_t now = plim_now_();
+    bulkhead_section_ s = bulkhead_lock_(b);
+    bulkhead_histogram_add(&b->histograms[1], now - since);
+    bulkhead_unlock_(b, &s);
 }
 
 /* Waits in the queue; the permit is taken by whoever lets it in. */
@@ -4808,57 +5143,6 @@ PLIM_CALLED_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns, int full)
     return 0;
 }
 
-/* The fast way in, if it is open. */
-static inline bool bulkhead_take_(bulkhead *b)
-{
-    const uint64_t not_now = PLIM_HELD_ | PLIM_WATCHED_ | BULKHEAD_CLOSED_;
-    uint64_t word = plim_load_relaxed_(&b->gate.word);
-    while (PLIM_LIKELY_((word & not_now) == 0 && bulkhead_available_(word) > 0)) {
-        if (PLIM_LIKELY_(plim_cas_acquire_(&b->gate.word, &word, word - BULKHEAD_PERMIT_ONE_))) {
-            plim_store_relaxed_(&b->last, plim_thread_id_());
-            return true;
-        }
-    }
-    return false;
-}
-
-enum { BULKHEAD_HOOKS_ = BULKHEAD_STATS | BULKHEAD_TIMINGS | BULKHEAD_EVENTS_ };
-
-/* `full` is what a wait that has not been long enough is called: ETIMEDOUT, or EAGAIN for a try. */
-static inline int bulkhead_enter_or_(bulkhead *b, int64_t timeout_ns, int full)
-{
-    if (PLIM_LIKELY_(bulkhead_take_(b))) {
-        if ((b->flags & BULKHEAD_HOOKS_) != 0) {
-            bulkhead_entered_(b, 0);
-        }
-        return 0;
-    }
-    return bulkhead_enter_slow_(b, timeout_ns, full);
-}
-
-static inline int bulkhead_enter_for(bulkhead *b, int64_t timeout_ns)
-{
-    return bulkhead_enter_or_(b, timeout_ns, ETIMEDOUT);
-}
-
-static inline int bulkhead_try_enter(bulkhead *b)
-{
-    return bulkhead_enter_or_(b, 0, EAGAIN);
-}
-
-static inline int bulkhead_enter(bulkhead *b)
-{
-    int64_t timeout_ns = b->timeout_ns;
-    return timeout_ns < 0 ? bulkhead_try_enter(b)
-                          : bulkhead_enter_for(b, timeout_ns == 0 ? PLIM_FOREVER : timeout_ns);
-}
-
-/* May a permit be given back? */
-static inline bool bulkhead_is_held_(const bulkhead *b, uint64_t word)
-{
-    return bulkhead_available_(word) < (int64_t)plim_load_relaxed_(&b->permits);
-}
-
 /* What the fast way could not do, or would not: the limits may change beside it. */
 PLIM_CALLED_ int bulkhead_leave_slow_(bulkhead *b)
 {
@@ -4891,93 +5175,9 @@ PLIM_SLOW_ int bulkhead_leave_hooked_(bulkhead *b, int result, bool noted)
     return bulkhead_leave_slow_(b);
 }
 
-static inline int bulkhead_leave_as_(bulkhead *b, int result, bool noted)
-{
-    if (PLIM_LIKELY_((b->flags & BULKHEAD_HOOKS_) == 0)) {
-        bulkhead_forget_(b, noted);
-        uint64_t word = plim_load_relaxed_(&b->gate.word);
-        while (PLIM_LIKELY_((word & (PLIM_HELD_ | PLIM_WATCHED_)) == 0 &&
-                            bulkhead_is_held_(b, word))) {
-            if (PLIM_LIKELY_(
-                    plim_cas_release_(&b->gate.word, &word, word + BULKHEAD_PERMIT_ONE_))) {
-                return 0;
-            }
-        }
-        return bulkhead_leave_slow_(b);
-    }
-    return bulkhead_leave_hooked_(b, result, noted);
-}
-
-static inline int bulkhead_leave(bulkhead *b)
-{
-    return bulkhead_leave_as_(b, 0, false);
-}
-
-static inline bulkhead *bulkhead_scope_enter_(bulkhead *b)
-{
-    if (bulkhead_enter(b) != 0) {
-        return NULL;
-    }
-    bulkhead_note_(b);
-    return b;
-}
-
-static inline void bulkhead_scope_leave_(bulkhead **held)
-{
-    if (*held != NULL) {
-        bulkhead_leave_as_(*held, 0, true);
-    }
-}
-
-#define BULKHEAD_JOIN_(a, b) a##b
-#define BULKHEAD_NAME_(a, b) BULKHEAD_JOIN_(a, b)
-#define BULKHEAD_SCOPE(b) \
-    BULKHEAD_SCOPE_(b, BULKHEAD_NAME_(bulkhead_held_, __LINE__), \
-                    BULKHEAD_NAME_(bulkhead_once_, __LINE__))
-
-/* A loop that runs once, or not at all. */
-#if defined(__GNUC__) || defined(__clang__)
-#define BULKHEAD_SCOPE_(b, held, once) \
-    for (bulkhead * held \
-             __attribute__((cleanup(bulkhead_scope_leave_))) = bulkhead_scope_enter_(b), \
-             *once = held; \
-         once != NULL; once = NULL)
-#else
-#define BULKHEAD_SCOPE_(b, held, once) \
-    for (bulkhead *held = bulkhead_scope_enter_(b); held != NULL; \
-         bulkhead_scope_leave_(&held), held = NULL)
-#endif
-
 /* ==== src/bulkhead/submit.h =================================================================== */
 
 /* Submitting a job: refused, accepted, or in line for a place. */
-
-/* Sleeps until bulkhead_post_ has said that something is over. Gives the borrowed permit back:
- * there would be none left after 2^30 waits. */
-PLIM_CALLED_ int bulkhead_await_(plim_counter *c, int64_t timeout_ns)
-{
-    int error = plim_acquire_(c, PLIM_WAITERS_MAX, timeout_ns);
-    if (error == 0) {
-        plim_release_(c, 1);
-    }
-    return error;
-}
-
-/* Is it over? From then on only threads that wait for the job touch the counter. Acquire, for the
- * release in bulkhead_post_. */
-static inline bool bulkhead_is_posted_(plim_counter *c)
-{
-#ifdef PLIM_PARK_CND /* the thread that posted may still hold the counter's lock */
-    return plim_available_(plim_load_relaxed_(&c->word)) > 0 && bulkhead_await_(c, 0) == 0;
-#else
-    return plim_available_(plim_load_acquire_(&c->word)) > 0;
-#endif
-}
-
-static inline bool bulkhead_is_done_(bulkhead_job *job)
-{
-    return bulkhead_is_posted_(&job->over_);
-}
 
 /* Does the job need the supervisor? */
 static inline bool bulkhead_needs_watch_(const bulkhead *b, const bulkhead_job *job)
@@ -5091,7 +5291,7 @@ PLIM_CALLED_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t t
         return error;
     }
     const int64_t since = b->histograms == NULL ? 0 : plim_now_();
-    bulkhead_section_ s = bulkhead_lock_(b);
+    bulkhead_section_ s = bulkhead_lock_fast_(b, PLIM_SOON_);
     bool runs = bulkhead_runs_(b, &s, job);
     bool admits = runs || (b->room.first == NULL && bulkhead_has_room_(b, s.word));
     error = (s.word & BULKHEAD_CLOSED_) != 0 ? ESHUTDOWN
@@ -5118,7 +5318,7 @@ PLIM_CALLED_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t t
         if (b->executor.execute == NULL && b->threads == 0 && bulkhead_may_hire_(b)) {
             bulkhead_plan_hire_(b, &s); /* better to fail now than when its turn has come */
         }
-        bulkhead_unlock_(b, &s);
+        bulkhead_unlock_fast_(b, &s);
         if (s.entries != 0) {
             error = bulkhead_give_first_(b, &s, &past);
         }
@@ -5307,9 +5507,9 @@ PLIM_SLOW_ int bulkhead_submit_here_(bulkhead *b, bulkhead_job *job, int64_t tim
 
 /* ==== src/bulkhead/jobs.h ===================================================================== */
 
-/* Jobs: submit, wait, reclaim, cancel. */
+/* Jobs: what submit, wait, reclaim and cancel do that is not fast. */
 
-static inline int bulkhead_submit_for(bulkhead *b, bulkhead_job *job, int64_t timeout_ns)
+PLIM_CALLED_ int bulkhead_submit_for_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns)
 {
     int error = bulkhead_may_submit_(job);
     if (error != 0) {
@@ -5341,7 +5541,7 @@ static inline int bulkhead_tried_(int error, int64_t timeout_ns)
     return error == ETIMEDOUT && timeout_ns <= 0 ? EAGAIN : error;
 }
 
-static inline int bulkhead_submit(bulkhead *b, bulkhead_job *job)
+PLIM_CALLED_ int bulkhead_submit_(bulkhead *b, bulkhead_job *job)
 {
     int64_t patience = bulkhead_patience_(b);
     int error = bulkhead_may_submit_(job);
@@ -5416,28 +5616,6 @@ PLIM_CALLED_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
     return error;
 }
 
-/* Is it a job that nobody can wait for: never submitted, or detached, now or when it was done? */
-static inline bool bulkhead_is_nobodys_(const bulkhead_job *job)
-{
-    uint64_t phase = plim_load_relaxed_(&job->phase_);
-    return job->detached || phase == BULKHEAD_NEW_ ||
-           (phase == BULKHEAD_DONE_ && job->was_detached_);
-}
-
-static inline int bulkhead_wait(bulkhead_job *job, int64_t timeout_ns)
-{
-    if (job == NULL || bulkhead_is_nobodys_(job)) {
-        return EINVAL;
-    }
-    if (bulkhead_is_done_(job)) {
-        return 0;
-    }
-    if (plim_load_relaxed_(&job->phase_) == BULKHEAD_ROOM_) {
-        return EINVAL; /* its submitter waits: it is not submitted yet */
-    }
-    return timeout_ns <= 0 ? ETIMEDOUT : bulkhead_wait_slow_(job, timeout_ns);
-}
-
 PLIM_SLOW_ int bulkhead_reclaim_slow_(bulkhead_job *job, int64_t timeout_ns)
 {
     if (bulkhead_is_posted_(&job->returned_)) {
@@ -5450,31 +5628,7 @@ PLIM_SLOW_ int bulkhead_reclaim_slow_(bulkhead_job *job, int64_t timeout_ns)
     return ours ? EDEADLK : bulkhead_await_(&job->returned_, timeout_ns);
 }
 
-static inline int bulkhead_reclaim(bulkhead_job *job, int64_t timeout_ns)
-{
-    if (job == NULL || bulkhead_is_nobodys_(job)) {
-        return EINVAL;
-    }
-    if (!bulkhead_is_done_(job)) {
-        return EBUSY;
-    }
-    if (job->outcome != BULKHEAD_TIMED_OUT) {
-        return 0;
-    }
-    return bulkhead_reclaim_slow_(job, timeout_ns);
-}
-
-static inline bool bulkhead_job_cancelled(const bulkhead_job *job)
-{
-    return plim_load_relaxed_(&job->cancelled_) != 0;
-}
-
-static inline void bulkhead_job_renew(bulkhead_job *job)
-{
-    job->renews_ = true;
-}
-
-static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job)
+PLIM_SLOW_ int bulkhead_cancel_(bulkhead *b, bulkhead_job *job)
 {
     if (job == NULL) {
         return EINVAL;
@@ -5500,7 +5654,7 @@ static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job)
 
 /* ==== src/bulkhead/invoke.h =================================================================== */
 
-/* Invoke: a function call with a permit, here or on a worker. */
+/* Invoke: a function call on a worker, which is a job of ours. */
 
 /* A permit, if one is free; nobody minds if not. */
 PLIM_SLOW_ bool bulkhead_take_slow_(bulkhead *b)
@@ -5510,15 +5664,6 @@ PLIM_SLOW_ bool bulkhead_take_slow_(bulkhead *b)
     s.word -= takes ? BULKHEAD_PERMIT_ONE_ : 0;
     bulkhead_unlock_(b, &s);
     return takes;
-}
-
-static inline bool bulkhead_take_inline_(bulkhead *b)
-{
-    bool taken = bulkhead_take_(b) || bulkhead_take_slow_(b);
-    if (taken && (b->flags & BULKHEAD_HOOKS_) != 0) {
-        bulkhead_entered_(b, 0);
-    }
-    return taken;
 }
 
 /* It has not got a permit in time: as if it had never been submitted. False: it was called. */
@@ -5585,105 +5730,13 @@ PLIM_CALLED_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *ar
     return 0;
 }
 
-/* With a permit: calls fn, and gives it back. */
-static inline int bulkhead_call_here_(bulkhead *b, int (*fn)(void *), void *arg, int *result)
-{
-    int64_t since = b->histograms == NULL ? 0 : plim_now_();
-    bulkhead_note_(b);
-    int answer = fn(arg);
-    if (b->histograms != NULL) {
-        int64_t now = plim_now_();
-        bulkhead_section_ s = bulkhead_lock_(b);
-        bulkhead_histogram_add(&b->histograms[1], now - since);
-        bulkhead_unlock_(b, &s);
-    }
-    bulkhead_leave_as_(b, answer, true);
-    if (result != NULL) {
-        *result = answer;
-    }
-    return 0;
-}
-
-static inline int bulkhead_invoke(bulkhead *b, int (*fn)(void *), void *arg, int *result)
-{
-    if (fn == NULL) {
-        return EINVAL;
-    }
-    if (b->type == BULKHEAD_SYNC) {
-        int error = bulkhead_enter(b);
-        return error != 0 ? error : bulkhead_call_here_(b, fn, arg, result);
-    }
-    if ((b->flags & BULKHEAD_INLINE) != 0 && bulkhead_take_inline_(b)) {
-        return bulkhead_call_here_(b, fn, arg, result);
-    }
-    return bulkhead_invoke_async_(b, fn, arg, result);
-}
-
 /* ==== src/bulkhead/whole.h ==================================================================== */
 
-/* The whole: init, resize, close, destroy. */
+/* The whole: resize, wait_idle, close, destroy. */
 
 static inline uint64_t bulkhead_limit_(int32_t given, uint64_t standard, uint64_t most)
 {
     return given == 0 ? standard : given < 0 ? 0 : (uint64_t)given > most ? most : (uint64_t)given;
-}
-
-static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options)
-{
-    bulkhead_options none;
-    const uint32_t flags = BULKHEAD_UNFAIR | BULKHEAD_INLINE | BULKHEAD_STATS | BULKHEAD_TIMINGS;
-    memset(&none, 0, sizeof none);
-    const bulkhead_options *o = options == NULL ? &none : options;
-    const bool resources = o->worker_start != NULL || o->worker_stop != NULL;
-    if (b == NULL || (o->type != BULKHEAD_SYNC && o->type != BULKHEAD_ASYNC) ||
-        o->permits < PLIM_NONE || o->queue < PLIM_NONE || o->timeout_ns < PLIM_NONE ||
-        o->retry_delay_ns < 0 || o->retry_delay_max_ns < 0 || o->run_timeout_ns < PLIM_NONE ||
-        (o->flags & ~flags) != 0 || (o->executor != NULL && o->executor->execute == NULL) ||
-        (o->executor != NULL && resources) ||
-        (o->type == BULKHEAD_SYNC && (o->executor != NULL || resources))) {
-        return EINVAL;
-    }
-    bulkhead_histogram *histograms = NULL;
-    if ((o->flags & BULKHEAD_TIMINGS) != 0) {
-        int saved = errno;
-        histograms = (bulkhead_histogram *)PLIM_MALLOC(2 * sizeof *histograms);
-        errno = saved;
-        if (histograms == NULL) {
-            return ENOMEM;
-        }
-        memset(histograms, 0, 2 * sizeof *histograms);
-    }
-    uint64_t permits = bulkhead_limit_(o->permits, 1, BULKHEAD_PERMITS_MAX_);
-    memset((void *)b, 0, sizeof *b);
-    plim_gate_init_(&b->gate, permits * BULKHEAD_PERMIT_ONE_);
-    plim_store_relaxed_(&b->permits, permits);
-    plim_store_relaxed_(&b->limit,
-                        bulkhead_limit_(o->queue, BULKHEAD_QUEUE_MAX_, BULKHEAD_QUEUE_MAX_));
-    b->flags = o->flags | (o->on_event != NULL ? (uint32_t)BULKHEAD_EVENTS_ : 0);
-    b->type = o->type;
-    b->timeout_ns = o->timeout_ns;
-    b->retry_delay_ns = o->retry_delay_ns;
-    b->retry_delay_max_ns = o->retry_delay_max_ns == 0 ? PLIM_S(60) : o->retry_delay_max_ns;
-    b->run_timeout_ns = o->run_timeout_ns;
-    b->attempts = o->attempts == 0 ? 1 : o->attempts;
-    b->worker_start = o->worker_start;
-    b->worker_stop = o->worker_stop;
-    b->retryable = o->retryable;
-    b->on_event = o->on_event;
-    b->user = o->user;
-    b->stack_size = o->stack_size;
-    b->process = plim_process_();
-    b->histograms = histograms;
-    b->dice = (uint64_t)plim_now_();
-    if (o->executor != NULL) {
-        b->executor = *o->executor;
-    }
-    const char *name = o->name == NULL ? "bulkhead" : o->name;
-    for (size_t i = 0; i + 1 < sizeof b->name && name[i] != 0; i++) {
-        b->name[i] = name[i];
-    }
-    plim_init_(&b->making, 1);
-    return 0;
 }
 
 /* What a limit becomes. 0 is what a snapshot says of none, and is taken for that. */
@@ -5694,7 +5747,7 @@ static inline uint64_t bulkhead_new_limit_(uint64_t limit, int32_t given, uint64
     return kept ? limit : bulkhead_limit_(given, standard, most);
 }
 
-static inline int bulkhead_resize(bulkhead *b, int32_t permits, int32_t queue)
+PLIM_SLOW_ int bulkhead_resize_(bulkhead *b, int32_t permits, int32_t queue)
 {
     if ((permits < PLIM_NONE && permits != PLIM_KEEP) ||
         (queue < PLIM_NONE && queue != PLIM_KEEP)) {
@@ -5718,7 +5771,7 @@ static inline int bulkhead_resize(bulkhead *b, int32_t permits, int32_t queue)
     return 0;
 }
 
-static inline int bulkhead_wait_idle(bulkhead *b, int64_t timeout_ns)
+PLIM_SLOW_ int bulkhead_wait_idle_(bulkhead *b, int64_t timeout_ns)
 {
     plim_waiter_ self;
     bulkhead_section_ s = bulkhead_lock_(b);
@@ -5791,7 +5844,7 @@ PLIM_SLOW_ int bulkhead_await_end_(bulkhead *b, bulkhead_section_ *s, int64_t ti
     return error;
 }
 
-static inline int bulkhead_close(bulkhead *b, int how, int64_t timeout_ns)
+PLIM_SLOW_ int bulkhead_close_(bulkhead *b, int how, int64_t timeout_ns)
 {
     if (how != BULKHEAD_DRAIN && how != BULKHEAD_ABORT) {
         return EINVAL;
@@ -5822,7 +5875,7 @@ static inline int bulkhead_close(bulkhead *b, int how, int64_t timeout_ns)
     return error;
 }
 
-static inline int bulkhead_destroy(bulkhead *b)
+PLIM_SLOW_ int bulkhead_destroy_(bulkhead *b)
 {
     if (b->process != plim_process_()) {
         return 0; /* as in close; the workers' memory is lost to the child */
@@ -5853,7 +5906,7 @@ static inline int bulkhead_destroy(bulkhead *b)
 
 /* Figures. */
 
-static inline bulkhead_stats bulkhead_snapshot(bulkhead *b)
+PLIM_SLOW_ bulkhead_stats bulkhead_snapshot_(bulkhead *b)
 {
     bulkhead_stats stats;
     memset(&stats, 0, sizeof stats);
@@ -5903,11 +5956,80 @@ static inline bulkhead_stats bulkhead_snapshot(bulkhead *b)
     return stats;
 }
 
-static inline const char *bulkhead_outcome_name(bulkhead_outcome outcome)
+/* ==== src/bulkhead/init.h ===================================================================== */
+
+/* Init. */
+
+/* A function, so that a file that does not initialise a bulkhead has no table either. */
+static inline const bulkhead_slow_ *bulkhead_slow_functions_(void)
 {
-    static const char *const names[] = {"pending", "succeeded", "failed", "timed_out",
-                                        "expired", "cancelled", "aborted"};
-    return (unsigned)outcome <= BULKHEAD_ABORTED ? names[outcome] : "unknown";
+    static const bulkhead_slow_ functions = {
+        bulkhead_enter_slow_,   bulkhead_entered_,      bulkhead_leave_slow_,
+        bulkhead_leave_hooked_, bulkhead_take_slow_,    bulkhead_invoke_async_,
+        bulkhead_ran_,          bulkhead_submit_,       bulkhead_submit_for_,
+        bulkhead_wait_slow_,    bulkhead_reclaim_slow_, bulkhead_cancel_,
+        bulkhead_resize_,       bulkhead_wait_idle_,    bulkhead_close_,
+        bulkhead_destroy_,      bulkhead_snapshot_};
+    return &functions;
+}
+
+static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options)
+{
+    bulkhead_options none;
+    const uint32_t flags = BULKHEAD_UNFAIR | BULKHEAD_INLINE | BULKHEAD_STATS | BULKHEAD_TIMINGS;
+    memset(&none, 0, sizeof none);
+    const bulkhead_options *o = options == NULL ? &none : options;
+    const bool resources = o->worker_start != NULL || o->worker_stop != NULL;
+    if (b == NULL || (o->type != BULKHEAD_SYNC && o->type != BULKHEAD_ASYNC) ||
+        o->permits < PLIM_NONE || o->queue < PLIM_NONE || o->timeout_ns < PLIM_NONE ||
+        o->retry_delay_ns < 0 || o->retry_delay_max_ns < 0 || o->run_timeout_ns < PLIM_NONE ||
+        (o->flags & ~flags) != 0 || (o->executor != NULL && o->executor->execute == NULL) ||
+        (o->executor != NULL && resources) ||
+        (o->type == BULKHEAD_SYNC && (o->executor != NULL || resources))) {
+        return EINVAL;
+    }
+    bulkhead_histogram *histograms = NULL;
+    if ((o->flags & BULKHEAD_TIMINGS) != 0) {
+        int saved = errno;
+        histograms = (bulkhead_histogram *)PLIM_MALLOC(2 * sizeof *histograms);
+        errno = saved;
+        if (histograms == NULL) {
+            return ENOMEM;
+        }
+        memset(histograms, 0, 2 * sizeof *histograms);
+    }
+    uint64_t permits = bulkhead_limit_(o->permits, 1, BULKHEAD_PERMITS_MAX_);
+    memset((void *)b, 0, sizeof *b);
+    plim_gate_init_(&b->gate, permits * BULKHEAD_PERMIT_ONE_);
+    b->slow = bulkhead_slow_functions_();
+    plim_store_relaxed_(&b->permits, permits);
+    plim_store_relaxed_(&b->limit,
+                        bulkhead_limit_(o->queue, BULKHEAD_QUEUE_MAX_, BULKHEAD_QUEUE_MAX_));
+    b->flags = o->flags | (o->on_event != NULL ? (uint32_t)BULKHEAD_EVENTS_ : 0);
+    b->type = o->type;
+    b->timeout_ns = o->timeout_ns;
+    b->retry_delay_ns = o->retry_delay_ns;
+    b->retry_delay_max_ns = o->retry_delay_max_ns == 0 ? PLIM_S(60) : o->retry_delay_max_ns;
+    b->run_timeout_ns = o->run_timeout_ns;
+    b->attempts = o->attempts == 0 ? 1 : o->attempts;
+    b->worker_start = o->worker_start;
+    b->worker_stop = o->worker_stop;
+    b->retryable = o->retryable;
+    b->on_event = o->on_event;
+    b->user = o->user;
+    b->stack_size = o->stack_size;
+    b->process = plim_process_();
+    b->histograms = histograms;
+    b->dice = (uint64_t)plim_now_();
+    if (o->executor != NULL) {
+        b->executor = *o->executor;
+    }
+    const char *name = o->name == NULL ? "bulkhead" : o->name;
+    for (size_t i = 0; i + 1 < sizeof b->name && name[i] != 0; i++) {
+        b->name[i] = name[i];
+    }
+    plim_init_(&b->making, 1);
+    return 0;
 }
 
 /* ==== src/bulkhead/options.h ================================================================== */

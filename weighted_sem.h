@@ -575,19 +575,21 @@ static inline void plim_thread_yield_(void)
 #define ESHUTDOWN 108 /* closed; the value Linux uses, for systems whose errno.h has none */
 #endif
 
-#if defined(__GNUC__) || defined(__clang__)
+/* PLIM_SLOW_ is for what is rare, PLIM_CALLED_ for what is large and not rare, PLIM_FAST_ for what
+ * must be inlined. Without optimisation all are inline only in name: then no compiler emits what a
+ * file does not use. */
+#if defined(__OPTIMIZE__) && (defined(__GNUC__) || defined(__clang__))
 #define PLIM_SLOW_ __attribute__((noinline, cold, unused)) static
-#define PLIM_CALLED_ __attribute__((noinline, unused)) static /* large, and not rare */
-#ifdef __OPTIMIZE__
+#define PLIM_CALLED_ __attribute__((noinline, unused)) static
 #define PLIM_FAST_ __attribute__((always_inline)) static inline
 #else
+#define PLIM_SLOW_ static inline
+#define PLIM_CALLED_ static inline
 #define PLIM_FAST_ static inline
 #endif
+#if defined(__GNUC__) || defined(__clang__)
 #define PLIM_LIKELY_(x) __builtin_expect(!!(x), 1)
 #else
-#define PLIM_SLOW_ static
-#define PLIM_CALLED_ static
-#define PLIM_FAST_ static inline
 #define PLIM_LIKELY_(x) (x)
 #endif
 
@@ -2072,6 +2074,15 @@ PLIM_FAST_ uint64_t plim_gate_lock_(plim_gate_ *gate, int pauses)
     return word;
 }
 
+/* Wakes those whose waits a section has ended. */
+PLIM_CALLED_ void plim_wake_all_(plim_node_ *at)
+{
+    for (plim_node_ *next; at != NULL; at = next) {
+        next = at->next; /* before it wakes: then its frame is gone */
+        plim_release_(&((plim_waiter_ *)(void *)at)->wake, 1);
+    }
+}
+
 /* Ends the section, and then wakes those whose waits it has ended. The release of the lock is the
  * last touch of the object: those that are woken afterwards are not part of it. */
 PLIM_FAST_ void plim_gate_unlock_(plim_gate_ *gate, uint64_t word, bool watched, plim_list_ *woken)
@@ -2079,9 +2090,8 @@ PLIM_FAST_ void plim_gate_unlock_(plim_gate_ *gate, uint64_t word, bool watched,
     word &= ~(PLIM_HELD_ | PLIM_WATCHED_);
     plim_store_release_(&gate->word, watched ? word | PLIM_WATCHED_ : word);
     plim_release_(&gate->lock, 1);
-    for (plim_node_ *next, *at = woken->first; at != NULL; at = next) {
-        next = at->next; /* before it wakes: then its frame is gone */
-        plim_release_(&((plim_waiter_ *)(void *)at)->wake, 1);
+    if (woken->first != NULL) {
+        plim_wake_all_(woken->first);
     }
 }
 
@@ -2424,11 +2434,32 @@ typedef struct weighted_sem_worker_ {
     bool allocated; /* by itself, not as part of the first block */
 } weighted_sem_worker_;
 
+/* What the calls of the API do when their fast path does not do. init puts a pointer to these into
+ * the semaphore. So a file that only acquires or starts contains its fast paths, and the rest is in
+ * the file that initialises. */
+typedef struct weighted_sem_slow_ {
+    int (*enter)(weighted_sem *w, uint64_t weight, int64_t timeout_ns, weighted_sem_task_ *task);
+    int (*begin)(weighted_sem *w, uint64_t weight, weighted_sem_job *job, int64_t timeout_ns);
+    void (*leave)(weighted_sem *w, uint64_t weight, uint64_t epoch);
+    int (*release)(weighted_sem *w, uint64_t weight);
+    int (*start_for)(weighted_sem *w, uint64_t weight, int (*fn)(void *), void *arg,
+                     int64_t timeout_ns);
+    void (*fail)(weighted_sem *w, const weighted_sem_task_ *task, int error);
+    int (*drain)(weighted_sem *w, int64_t timeout_ns);
+    int (*drain_all)(weighted_sem *w, int64_t timeout_ns);
+    size_t (*extract_errors)(weighted_sem *w, weighted_sem_error *out, size_t capacity);
+    int (*resize)(weighted_sem *w, uint64_t total);
+    int (*close)(weighted_sem *w);
+    int (*destroy)(weighted_sem *w);
+    weighted_sem_stats (*snapshot)(weighted_sem *w);
+} weighted_sem_slow_;
+
 enum { WEIGHTED_SEM_BUCKETS_ = 64 };   /* see weighted_sem_bucket_ */
 enum { WEIGHTED_SEM_SEARCHERS_ = 16 }; /* one more worker without a task sleeps at once */
 
 struct weighted_sem {
     plim_gate_ gate; /* everything below the counters is under its lock */
+    const weighted_sem_slow_ *slow;
 
     /* Changed by anybody; total only under the lock. */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) total;
@@ -2481,6 +2512,274 @@ static inline void weighted_sem_sleeper_init_(weighted_sem_sleeper_ *sleeper)
     sleeper->weight = sleeper->holds = 0;
     sleeper->left = 0;
     sleeper->task.fn = NULL;
+}
+
+/* ==== src/weighted_sem/calls.h ================================================================ */
+
+/* The calls of the API, each with its fast path. What is not fast is reached through the table in the
+ * semaphore. */
+
+/* The fast way in, if it is open. */
+static inline bool weighted_sem_take_(weighted_sem *w, uint64_t weight, bool job)
+{
+    const uint64_t not_now = PLIM_HELD_ | PLIM_WATCHED_ | WEIGHTED_SEM_CLOSED_;
+    uint64_t word = plim_load_relaxed_(&w->gate.word);
+    while (PLIM_LIKELY_((word & not_now) == 0 && weighted_sem_fits_(word, weight, job))) {
+        if (PLIM_LIKELY_(
+                plim_cas_acquire_(&w->gate.word, &word, weighted_sem_taken_(word, weight, job)))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Likewise for a job: it gets its number, and no epoch. */
+static inline bool weighted_sem_take_job_(weighted_sem *w, uint64_t weight,
+                                          weighted_sem_task_ *task)
+{
+    if (PLIM_LIKELY_(weighted_sem_take_(w, weight, true))) {
+        task->epoch = 0;
+        task->sequence = plim_add_relaxed_(&w->started, 1) + 1;
+        return true;
+    }
+    return false;
+}
+
+/* The fast way out for a job, if it is open. */
+static inline bool weighted_sem_give_(weighted_sem *w, uint64_t weight)
+{
+    uint64_t word = plim_load_relaxed_(&w->gate.word);
+    while (PLIM_LIKELY_((word & (PLIM_HELD_ | PLIM_WATCHED_)) == 0)) {
+        if (PLIM_LIKELY_(
+                plim_cas_release_(&w->gate.word, &word, weighted_sem_given_(word, weight)))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Gives back the weight of a job. */
+static inline void weighted_sem_leave_(weighted_sem *w, uint64_t weight, uint64_t epoch)
+{
+    if (PLIM_LIKELY_(weighted_sem_give_(w, weight))) {
+        return;
+    }
+    w->slow->leave(w, weight, epoch);
+}
+
+/* ETIMEDOUT is what a timed form answers where a try answers EAGAIN. */
+static inline int weighted_sem_tried_(int error)
+{
+    return error == ETIMEDOUT ? EAGAIN : error;
+}
+
+/* ---- Jobs ---- */
+
+static inline int weighted_sem_start_for(weighted_sem *w, uint64_t weight, int (*fn)(void *),
+                                         void *arg, int64_t timeout_ns)
+{
+    return w->slow->start_for(w, weight, fn, arg, timeout_ns);
+}
+
+static inline int weighted_sem_start(weighted_sem *w, uint64_t weight, int (*fn)(void *), void *arg)
+{
+    return weighted_sem_start_for(w, weight, fn, arg, PLIM_FOREVER);
+}
+
+static inline int weighted_sem_try_start(weighted_sem *w, uint64_t weight, int (*fn)(void *),
+                                         void *arg)
+{
+    return weighted_sem_tried_(weighted_sem_start_for(w, weight, fn, arg, 0));
+}
+
+static inline int weighted_sem_complete_for(weighted_sem *w, uint64_t weight, int (*fn)(void *),
+                                            void *arg, int *result, int64_t timeout_ns)
+{
+    weighted_sem_task_ task;
+    if (fn == NULL) {
+        return EINVAL;
+    }
+    if (!PLIM_LIKELY_(weighted_sem_take_job_(w, weight, &task))) {
+        int error = w->slow->enter(w, weight, timeout_ns, &task);
+        if (error != 0) {
+            return error;
+        }
+    }
+    int answer = fn(arg);
+    plim_add_relaxed_(&w->completed, 1);
+    if (answer != 0) {
+        plim_add_relaxed_(&w->failed, 1);
+    }
+    weighted_sem_leave_(w, weight, task.epoch);
+    if (result != NULL) {
+        *result = answer;
+    }
+    return 0;
+}
+
+static inline int weighted_sem_complete(weighted_sem *w, uint64_t weight, int (*fn)(void *),
+                                        void *arg, int *result)
+{
+    return weighted_sem_complete_for(w, weight, fn, arg, result, PLIM_FOREVER);
+}
+
+static inline int weighted_sem_try_complete(weighted_sem *w, uint64_t weight, int (*fn)(void *),
+                                            void *arg, int *result)
+{
+    return weighted_sem_tried_(weighted_sem_complete_for(w, weight, fn, arg, result, 0));
+}
+
+static inline void weighted_sem_begun_(weighted_sem *w, uint64_t weight,
+                                       const weighted_sem_task_ *task, weighted_sem_job *job)
+{
+    job->arg = NULL;
+    job->sem_ = w;
+    job->weight_ = weight;
+    job->sequence_ = task->sequence;
+    job->epoch_ = task->epoch;
+}
+
+static inline int weighted_sem_begin_for(weighted_sem *w, uint64_t weight, weighted_sem_job *job,
+                                         int64_t timeout_ns)
+{
+    weighted_sem_task_ task;
+    if (job == NULL) {
+        return EINVAL;
+    }
+    if (PLIM_LIKELY_(weighted_sem_take_job_(w, weight, &task))) {
+        weighted_sem_begun_(w, weight, &task, job);
+        return 0;
+    }
+    return w->slow->begin(w, weight, job, timeout_ns);
+}
+
+static inline int weighted_sem_begin(weighted_sem *w, uint64_t weight, weighted_sem_job *job)
+{
+    return weighted_sem_begin_for(w, weight, job, PLIM_FOREVER);
+}
+
+static inline int weighted_sem_try_begin(weighted_sem *w, uint64_t weight, weighted_sem_job *job)
+{
+    return weighted_sem_tried_(weighted_sem_begin_for(w, weight, job, 0));
+}
+
+static inline int weighted_sem_finish(weighted_sem_job *job, int error)
+{
+    weighted_sem *w = job->sem_;
+    if (w == NULL) {
+        return EPERM;
+    }
+    job->sem_ = NULL;
+    if (PLIM_LIKELY_(error == 0)) {
+        plim_add_relaxed_(&w->completed, 1);
+        weighted_sem_leave_(w, job->weight_, job->epoch_);
+    } else {
+        weighted_sem_task_ task = {NULL, job->arg, job->weight_, job->sequence_, job->epoch_};
+        w->slow->fail(w, &task, error);
+    }
+    return 0;
+}
+
+/* ---- Bare weight ---- */
+
+static inline int weighted_sem_acquire_for(weighted_sem *w, uint64_t weight, int64_t timeout_ns)
+{
+    if (PLIM_LIKELY_(weighted_sem_take_(w, weight, false))) {
+        return 0;
+    }
+    return w->slow->enter(w, weight, timeout_ns, NULL);
+}
+
+static inline int weighted_sem_acquire(weighted_sem *w, uint64_t weight)
+{
+    return weighted_sem_acquire_for(w, weight, PLIM_FOREVER);
+}
+
+static inline int weighted_sem_try_acquire(weighted_sem *w, uint64_t weight)
+{
+    return weighted_sem_tried_(weighted_sem_acquire_for(w, weight, 0));
+}
+
+static inline int weighted_sem_release(weighted_sem *w, uint64_t weight)
+{
+    uint64_t word = plim_load_relaxed_(&w->gate.word);
+    while (PLIM_LIKELY_((word & (PLIM_HELD_ | PLIM_WATCHED_)) == 0 && weight != 0 &&
+                        weighted_sem_is_held_(word, plim_load_relaxed_(&w->total), weight))) {
+        if (PLIM_LIKELY_(
+                plim_cas_release_(&w->gate.word, &word, word + weight * WEIGHTED_SEM_UNIT_))) {
+            return 0;
+        }
+    }
+    return w->slow->release(w, weight);
+}
+
+/* ---- The whole ---- */
+
+static inline int weighted_sem_drain(weighted_sem *w, int64_t timeout_ns)
+{
+    return w->slow->drain(w, timeout_ns);
+}
+
+static inline int weighted_sem_drain_all(weighted_sem *w, int64_t timeout_ns)
+{
+    return w->slow->drain_all(w, timeout_ns);
+}
+
+static inline size_t weighted_sem_extract_errors(weighted_sem *w, weighted_sem_error *out,
+                                                 size_t capacity)
+{
+    return w->slow->extract_errors(w, out, capacity);
+}
+
+static inline int weighted_sem_resize(weighted_sem *w, uint64_t total)
+{
+    return w->slow->resize(w, total);
+}
+
+static inline int weighted_sem_close(weighted_sem *w)
+{
+    return w->slow->close(w);
+}
+
+static inline int weighted_sem_destroy(weighted_sem *w)
+{
+    return w->slow->destroy(w);
+}
+
+static inline weighted_sem_stats weighted_sem_snapshot(weighted_sem *w)
+{
+    return w->slow->snapshot(w);
+}
+
+static inline uint64_t weighted_sem_total(const weighted_sem *w)
+{
+    return plim_load_relaxed_(&w->total);
+}
+
+static inline uint64_t weighted_sem_available(const weighted_sem *w)
+{
+    int64_t unused = weighted_sem_free_(plim_load_relaxed_(&w->gate.word));
+    return unused > 0 ? (uint64_t)unused : 0;
+}
+
+static inline uint32_t weighted_sem_executing(const weighted_sem *w)
+{
+    return weighted_sem_jobs_(plim_load_relaxed_(&w->gate.word));
+}
+
+static inline uint32_t weighted_sem_waiting(const weighted_sem *w)
+{
+    return (uint32_t)plim_load_relaxed_(&w->waiting);
+}
+
+static inline uint64_t weighted_sem_errors(const weighted_sem *w)
+{
+    return plim_load_relaxed_(&w->errors);
+}
+
+static inline uint64_t weighted_sem_errors_dropped(const weighted_sem *w)
+{
+    return plim_load_relaxed_(&w->dropped);
 }
 
 /* ==== src/weighted_sem/sections.h ============================================================= */
@@ -3119,46 +3418,7 @@ PLIM_SLOW_ int weighted_sem_hire_(weighted_sem *w, const weighted_sem_task_ *tas
 
 /* ==== src/weighted_sem/enter.h ================================================================ */
 
-/* Getting in and out: the fast way, and the queue. */
-
-/* The fast way in, if it is open. */
-static inline bool weighted_sem_take_(weighted_sem *w, uint64_t weight, bool job)
-{
-    const uint64_t not_now = PLIM_HELD_ | PLIM_WATCHED_ | WEIGHTED_SEM_CLOSED_;
-    uint64_t word = plim_load_relaxed_(&w->gate.word);
-    while (PLIM_LIKELY_((word & not_now) == 0 && weighted_sem_fits_(word, weight, job))) {
-        if (PLIM_LIKELY_(
-                plim_cas_acquire_(&w->gate.word, &word, weighted_sem_taken_(word, weight, job)))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Likewise for a job: it gets its number, and no epoch. */
-static inline bool weighted_sem_take_job_(weighted_sem *w, uint64_t weight,
-                                          weighted_sem_task_ *task)
-{
-    if (PLIM_LIKELY_(weighted_sem_take_(w, weight, true))) {
-        task->epoch = 0;
-        task->sequence = plim_add_relaxed_(&w->started, 1) + 1;
-        return true;
-    }
-    return false;
-}
-
-/* The fast way out for a job, if it is open. */
-static inline bool weighted_sem_give_(weighted_sem *w, uint64_t weight)
-{
-    uint64_t word = plim_load_relaxed_(&w->gate.word);
-    while (PLIM_LIKELY_((word & (PLIM_HELD_ | PLIM_WATCHED_)) == 0)) {
-        if (PLIM_LIKELY_(
-                plim_cas_release_(&w->gate.word, &word, weighted_sem_given_(word, weight)))) {
-            return true;
-        }
-    }
-    return false;
-}
+/* Getting in and out, when the fast way does not do. */
 
 /* The lock is held for a moment only: so look for a moment, whether the fast way opens again. */
 static inline void weighted_sem_look_away_(weighted_sem *w)
@@ -3263,24 +3523,267 @@ PLIM_SLOW_ void weighted_sem_leave_slow_(weighted_sem *w, uint64_t weight, uint6
     weighted_sem_unlock_(w, &s);
 }
 
-/* Gives back the weight of a job. */
-static inline void weighted_sem_leave_(weighted_sem *w, uint64_t weight, uint64_t epoch)
+/* ==== src/weighted_sem/jobs.h ================================================================= */
+
+/* Jobs: start; and begin, complete and finish when the fast way does not do. */
+
+PLIM_CALLED_ int weighted_sem_start_for_(weighted_sem *w, uint64_t weight, int (*fn)(void *),
+                                         void *arg, int64_t timeout_ns)
 {
-    if (PLIM_LIKELY_(weighted_sem_give_(w, weight))) {
-        return;
+    weighted_sem_sleeper_ self;
+    if (weight == 0 || fn == NULL) {
+        return EINVAL;
     }
-    weighted_sem_leave_slow_(w, weight, epoch);
+    weighted_sem_sleeper_init_(&self);
+    self.weight = weight;
+    self.job = true;
+    self.task.fn = fn;
+    self.task.arg = arg;
+    int error = weighted_sem_enter_(w, &self, timeout_ns);
+    return error != 0 || self.handed ? error : weighted_sem_hire_(w, &self.task);
 }
 
-/* ETIMEDOUT is what a timed form answers where a try answers EAGAIN. */
-static inline int weighted_sem_tried_(int error)
+PLIM_SLOW_ int weighted_sem_begin_slow_(weighted_sem *w, uint64_t weight, weighted_sem_job *job,
+                                        int64_t timeout_ns)
 {
-    return error == ETIMEDOUT ? EAGAIN : error;
+    weighted_sem_task_ task;
+    int error = weighted_sem_enter_slow_(w, weight, timeout_ns, &task);
+    if (error == 0) {
+        weighted_sem_begun_(w, weight, &task, job);
+    }
+    return error;
 }
 
-/* ==== src/weighted_sem/whole.h ================================================================ */
+PLIM_SLOW_ void weighted_sem_fail_(weighted_sem *w, const weighted_sem_task_ *task, int error)
+{
+    weighted_sem_section_ s = weighted_sem_lock_(w);
+    weighted_sem_task_ends_(w, &s, task, error);
+    weighted_sem_unlock_(w, &s);
+}
 
-/* The whole: init, close, destroy. */
+/* ==== src/weighted_sem/bare.h ================================================================= */
+
+/* Bare weight, and drains. */
+
+/* What the fast way could not do, or would not: the total may change beside it. There, a total that
+ * was read between two resizes can hide that too much is given back; here, nothing can. */
+PLIM_SLOW_ int weighted_sem_release_slow_(weighted_sem *w, uint64_t weight)
+{
+    if (weight == 0) {
+        return EINVAL;
+    }
+    weighted_sem_section_ s = weighted_sem_lock_(w);
+    int error = weighted_sem_is_held_(s.word, plim_load_relaxed_(&w->total), weight) ? 0 : EPERM;
+    if (error == 0) {
+        s.word += weight * WEIGHTED_SEM_UNIT_;
+        weighted_sem_admit_(w, &s);
+    }
+    weighted_sem_unlock_(w, &s);
+    return error;
+}
+
+PLIM_SLOW_ int weighted_sem_drain_(weighted_sem *w, int64_t timeout_ns)
+{
+    weighted_sem_sleeper_ self;
+    weighted_sem_section_ s = weighted_sem_lock_(w);
+    bool over = weighted_sem_jobs_(s.word) == 0;
+    int error = weighted_sem_holds_(w) != 0 ? EDEADLK : !over && timeout_ns <= 0 ? ETIMEDOUT : 0;
+    if (error != 0 || over) {
+        weighted_sem_unlock_(w, &s);
+        return error;
+    }
+    weighted_sem_sleeper_init_(&self);
+    weighted_sem_join_drains_(w, &s, &self);
+    weighted_sem_unlock_(w, &s);
+    error = plim_sleep_(&self.waiter, timeout_ns, true);
+    if (error == ETIMEDOUT) {
+        s = weighted_sem_lock_(w);
+        weighted_sem_leave_drains_(w, &self);
+        weighted_sem_unlock_(w, &s);
+    }
+    return error;
+}
+
+PLIM_SLOW_ int weighted_sem_drain_all_(weighted_sem *w, int64_t timeout_ns)
+{
+    plim_waiter_ self;
+    weighted_sem_section_ s = weighted_sem_lock_(w);
+    bool over = weighted_sem_is_quiet_(w, &s);
+    int error = weighted_sem_holds_(w) != 0 ? EDEADLK : !over && timeout_ns <= 0 ? ETIMEDOUT : 0;
+    if (error != 0 || over) {
+        weighted_sem_unlock_(w, &s);
+        return error;
+    }
+    plim_waiter_init_(&self);
+    plim_append_(&w->quiet, &self.node);
+    weighted_sem_unlock_(w, &s);
+    error = plim_sleep_(&self, timeout_ns, true);
+    if (error == ETIMEDOUT) {
+        s = weighted_sem_lock_(w);
+        plim_unlink_(&w->quiet, &self.node);
+        weighted_sem_unlock_(w, &s);
+    }
+    return error;
+}
+
+/* ==== src/weighted_sem/figures.h ============================================================== */
+
+/* Errors, resize, and figures. */
+
+PLIM_SLOW_ size_t weighted_sem_extract_errors_(weighted_sem *w, weighted_sem_error *out,
+                                               size_t capacity)
+{
+    size_t n = 0, before;
+    do { /* a few at a time, so that others get the lock in between */
+        before = n;
+        weighted_sem_section_ s = weighted_sem_lock_(w);
+        uint64_t stored = plim_load_relaxed_(&w->errors);
+        for (; stored > 0 && n < capacity && n < before + 64; n++, stored--) {
+            out[n] = w->error_ring[w->error_first];
+            w->error_first = (w->error_first + 1) % w->error_capacity;
+        }
+        plim_store_relaxed_(&w->errors, stored);
+        weighted_sem_unlock_(w, &s);
+    } while (n == before + 64);
+    return n;
+}
+
+PLIM_SLOW_ int weighted_sem_resize_(weighted_sem *w, uint64_t total)
+{
+    if (total == 0 || total > WEIGHTED_SEM_MAX) {
+        return EINVAL;
+    }
+    weighted_sem_section_ s = weighted_sem_lock_(w);
+    s.word += (total - plim_load_relaxed_(&w->total)) * WEIGHTED_SEM_UNIT_;
+    plim_store_relaxed_(&w->total, total);
+    /* Everybody queues up again: whoever may not wait any more is sent away. */
+    uint64_t demand = 0;
+    for (plim_node_ *next, *node = w->queue.first; node != NULL; node = next) {
+        weighted_sem_sleeper_ *at = (weighted_sem_sleeper_ *)(void *)node;
+        next = node->next;
+        uint64_t with = weighted_sem_demand_(demand, at);
+        int error = weighted_sem_refusal_(w, &s, at);
+        error = error == 0 && at->holds != 0 && with > total ? EDEADLK : error;
+        if (error == 0) {
+            demand = with;
+        } else if (plim_end_wait_(&s.woken, &w->queue, &at->waiter, error)) {
+            weighted_sem_left_queue_(w, at);
+        }
+    }
+    weighted_sem_admit_(w, &s);
+    weighted_sem_unlock_(w, &s);
+    return 0;
+}
+
+PLIM_SLOW_ weighted_sem_stats weighted_sem_snapshot_(weighted_sem *w)
+{
+    weighted_sem_stats stats;
+    weighted_sem_section_ s = weighted_sem_lock_(w); /* the word stands still */
+    int64_t unused = weighted_sem_free_(s.word);
+    stats.total = weighted_sem_total(w);
+    stats.available = unused > 0 ? (uint64_t)unused : 0;
+    stats.executing = weighted_sem_jobs_(s.word);
+    stats.waiting = weighted_sem_waiting(w);
+    stats.errors = weighted_sem_errors(w);
+    stats.errors_dropped = weighted_sem_errors_dropped(w);
+    stats.started = plim_load_relaxed_(&w->started) - w->refused;
+    stats.completed = plim_load_relaxed_(&w->completed);
+    stats.failed = plim_load_relaxed_(&w->failed);
+    /* Counters of the fast way, read one after the other. */
+    stats.completed = stats.completed < stats.started ? stats.completed : stats.started;
+    stats.failed = stats.failed < stats.completed ? stats.failed : stats.completed;
+    weighted_sem_unlock_(w, &s);
+    return stats;
+}
+
+/* ==== src/weighted_sem/close.h ================================================================ */
+
+/* The end: close and destroy. */
+
+/* Are we in a child that was forked since init? There no other thread runs, and the lock may be
+ * held for ever, by one that is not there. */
+static inline bool weighted_sem_is_forked_(const weighted_sem *w)
+{
+    return w->process != plim_process_();
+}
+
+PLIM_SLOW_ int weighted_sem_close_(weighted_sem *w)
+{
+    if (weighted_sem_is_forked_(w)) {
+        return 0;
+    }
+    weighted_sem_section_ s = weighted_sem_lock_(w);
+    s.word |= WEIGHTED_SEM_CLOSED_;
+    for (plim_node_ *next, *node = w->queue.first; node != NULL; node = next) {
+        weighted_sem_sleeper_ *at = (weighted_sem_sleeper_ *)(void *)node;
+        next = node->next;
+        if (plim_end_wait_(&s.woken, &w->queue, &at->waiter, ESHUTDOWN)) {
+            weighted_sem_left_queue_(w, at);
+        }
+    }
+    weighted_sem_unlock_(w, &s);
+    return 0;
+}
+
+PLIM_SLOW_ bool weighted_sem_inside_(weighted_sem *w)
+{
+    weighted_sem_section_ s = weighted_sem_lock_(w);
+    bool inside = weighted_sem_holds_(w) != 0;
+    weighted_sem_unlock_(w, &s);
+    return inside;
+}
+
+/* Requires that nothing executes, and nobody waits. */
+PLIM_SLOW_ void weighted_sem_end_threads_(weighted_sem *w)
+{
+    weighted_sem_section_ s = weighted_sem_lock_(w);
+    w->quit = true;
+    w->searching += plim_end_waits_(&s.woken, &w->parked, 0);
+    weighted_sem_unlock_(w, &s);
+    weighted_sem_drain_all_(w, PLIM_FOREVER); /* now this waits for the threads to leave, too */
+    for (weighted_sem_worker_ *at = w->gone; at != NULL; at = at->next_vacant) {
+        plim_worker_join_(at->thread); /* and with it those that it joins */
+    }
+    for (weighted_sem_worker_ *next, *at = w->workers; at != NULL; at = next) {
+        next = at->next;
+        if (at->allocated) {
+            PLIM_FREE(at);
+        }
+    }
+}
+
+PLIM_SLOW_ int weighted_sem_destroy_(weighted_sem *w)
+{
+    if (weighted_sem_is_forked_(w)) {
+        return 0;
+    }
+    if (weighted_sem_inside_(w)) {
+        return EDEADLK;
+    }
+    weighted_sem_close_(w);
+    weighted_sem_drain_all_(w, PLIM_FOREVER);
+    weighted_sem_end_threads_(w);
+    PLIM_FREE(w->error_ring);
+    PLIM_FREE(w->block);
+    PLIM_FREE(w->ready_ring);
+    return 0;
+}
+
+/* ==== src/weighted_sem/init.h ================================================================= */
+
+/* Init. */
+
+/* A function, so that a file that does not initialise a semaphore has no table either. */
+static inline const weighted_sem_slow_ *weighted_sem_slow_functions_(void)
+{
+    static const weighted_sem_slow_ functions = {
+        weighted_sem_enter_slow_,   weighted_sem_begin_slow_, weighted_sem_leave_slow_,
+        weighted_sem_release_slow_, weighted_sem_start_for_,  weighted_sem_fail_,
+        weighted_sem_drain_,        weighted_sem_drain_all_,  weighted_sem_extract_errors_,
+        weighted_sem_resize_,       weighted_sem_close_,      weighted_sem_destroy_,
+        weighted_sem_snapshot_};
+    return &functions;
+}
 
 static inline int weighted_sem_init(weighted_sem *w, const weighted_sem_options *options)
 {
@@ -3314,6 +3817,7 @@ static inline int weighted_sem_init(weighted_sem *w, const weighted_sem_options 
     w->block = block;
     w->ready_ring = ready_ring;
     plim_gate_init_(&w->gate, options->total * WEIGHTED_SEM_UNIT_);
+    w->slow = weighted_sem_slow_functions_();
     plim_store_relaxed_(&w->total, options->total);
     plim_store_relaxed_(&w->started, 0);
     plim_store_relaxed_(&w->completed, 0);
@@ -3357,409 +3861,6 @@ static inline int weighted_sem_init(weighted_sem *w, const weighted_sem_options 
     }
     w->name[length] = '\0';
     return 0;
-}
-
-/* Are we in a child that was forked since init? There no other thread runs, and the lock may be
- * held for ever, by one that is not there. */
-static inline bool weighted_sem_is_forked_(const weighted_sem *w)
-{
-    return w->process != plim_process_();
-}
-
-static inline int weighted_sem_close(weighted_sem *w)
-{
-    if (weighted_sem_is_forked_(w)) {
-        return 0;
-    }
-    weighted_sem_section_ s = weighted_sem_lock_(w);
-    s.word |= WEIGHTED_SEM_CLOSED_;
-    for (plim_node_ *next, *node = w->queue.first; node != NULL; node = next) {
-        weighted_sem_sleeper_ *at = (weighted_sem_sleeper_ *)(void *)node;
-        next = node->next;
-        if (plim_end_wait_(&s.woken, &w->queue, &at->waiter, ESHUTDOWN)) {
-            weighted_sem_left_queue_(w, at);
-        }
-    }
-    weighted_sem_unlock_(w, &s);
-    return 0;
-}
-
-PLIM_SLOW_ bool weighted_sem_inside_(weighted_sem *w)
-{
-    weighted_sem_section_ s = weighted_sem_lock_(w);
-    bool inside = weighted_sem_holds_(w) != 0;
-    weighted_sem_unlock_(w, &s);
-    return inside;
-}
-
-/* Requires that nothing executes, and nobody waits. */
-PLIM_SLOW_ void weighted_sem_end_threads_(weighted_sem *w)
-{
-    weighted_sem_section_ s = weighted_sem_lock_(w);
-    w->quit = true;
-    w->searching += plim_end_waits_(&s.woken, &w->parked, 0);
-    weighted_sem_unlock_(w, &s);
-    weighted_sem_drain_all(w, PLIM_FOREVER); /* now this waits for the threads to leave, too */
-    for (weighted_sem_worker_ *at = w->gone; at != NULL; at = at->next_vacant) {
-        plim_worker_join_(at->thread); /* and with it those that it joins */
-    }
-    for (weighted_sem_worker_ *next, *at = w->workers; at != NULL; at = next) {
-        next = at->next;
-        if (at->allocated) {
-            PLIM_FREE(at);
-        }
-    }
-}
-
-static inline int weighted_sem_destroy(weighted_sem *w)
-{
-    if (weighted_sem_is_forked_(w)) {
-        return 0;
-    }
-    if (weighted_sem_inside_(w)) {
-        return EDEADLK;
-    }
-    weighted_sem_close(w);
-    weighted_sem_drain_all(w, PLIM_FOREVER);
-    weighted_sem_end_threads_(w);
-    PLIM_FREE(w->error_ring);
-    PLIM_FREE(w->block);
-    PLIM_FREE(w->ready_ring);
-    return 0;
-}
-
-/* ==== src/weighted_sem/jobs.h ================================================================= */
-
-/* Jobs: start, complete, begin and finish. */
-
-static inline int weighted_sem_start_for(weighted_sem *w, uint64_t weight, int (*fn)(void *),
-                                         void *arg, int64_t timeout_ns)
-{
-    weighted_sem_sleeper_ self;
-    if (weight == 0 || fn == NULL) {
-        return EINVAL;
-    }
-    weighted_sem_sleeper_init_(&self);
-    self.weight = weight;
-    self.job = true;
-    self.task.fn = fn;
-    self.task.arg = arg;
-    int error = weighted_sem_enter_(w, &self, timeout_ns);
-    return error != 0 || self.handed ? error : weighted_sem_hire_(w, &self.task);
-}
-
-static inline int weighted_sem_start(weighted_sem *w, uint64_t weight, int (*fn)(void *), void *arg)
-{
-    return weighted_sem_start_for(w, weight, fn, arg, PLIM_FOREVER);
-}
-
-static inline int weighted_sem_try_start(weighted_sem *w, uint64_t weight, int (*fn)(void *),
-                                         void *arg)
-{
-    return weighted_sem_tried_(weighted_sem_start_for(w, weight, fn, arg, 0));
-}
-
-static inline int weighted_sem_complete_for(weighted_sem *w, uint64_t weight, int (*fn)(void *),
-                                            void *arg, int *result, int64_t timeout_ns)
-{
-    weighted_sem_task_ task;
-    if (fn == NULL) {
-        return EINVAL;
-    }
-    if (!PLIM_LIKELY_(weighted_sem_take_job_(w, weight, &task))) {
-        int error = weighted_sem_enter_slow_(w, weight, timeout_ns, &task);
-        if (error != 0) {
-            return error;
-        }
-    }
-    int answer = fn(arg);
-    plim_add_relaxed_(&w->completed, 1);
-    if (answer != 0) {
-        plim_add_relaxed_(&w->failed, 1);
-    }
-    weighted_sem_leave_(w, weight, task.epoch);
-    if (result != NULL) {
-        *result = answer;
-    }
-    return 0;
-}
-
-static inline int weighted_sem_complete(weighted_sem *w, uint64_t weight, int (*fn)(void *),
-                                        void *arg, int *result)
-{
-    return weighted_sem_complete_for(w, weight, fn, arg, result, PLIM_FOREVER);
-}
-
-static inline int weighted_sem_try_complete(weighted_sem *w, uint64_t weight, int (*fn)(void *),
-                                            void *arg, int *result)
-{
-    return weighted_sem_tried_(weighted_sem_complete_for(w, weight, fn, arg, result, 0));
-}
-
-static inline void weighted_sem_begun_(weighted_sem *w, uint64_t weight,
-                                       const weighted_sem_task_ *task, weighted_sem_job *job)
-{
-    job->arg = NULL;
-    job->sem_ = w;
-    job->weight_ = weight;
-    job->sequence_ = task->sequence;
-    job->epoch_ = task->epoch;
-}
-
-PLIM_SLOW_ int weighted_sem_begin_slow_(weighted_sem *w, uint64_t weight, weighted_sem_job *job,
-                                        int64_t timeout_ns)
-{
-    weighted_sem_task_ task;
-    int error = weighted_sem_enter_slow_(w, weight, timeout_ns, &task);
-    if (error == 0) {
-        weighted_sem_begun_(w, weight, &task, job);
-    }
-    return error;
-}
-
-static inline int weighted_sem_begin_for(weighted_sem *w, uint64_t weight, weighted_sem_job *job,
-                                         int64_t timeout_ns)
-{
-    weighted_sem_task_ task;
-    if (job == NULL) {
-        return EINVAL;
-    }
-    if (PLIM_LIKELY_(weighted_sem_take_job_(w, weight, &task))) {
-        weighted_sem_begun_(w, weight, &task, job);
-        return 0;
-    }
-    return weighted_sem_begin_slow_(w, weight, job, timeout_ns);
-}
-
-static inline int weighted_sem_begin(weighted_sem *w, uint64_t weight, weighted_sem_job *job)
-{
-    return weighted_sem_begin_for(w, weight, job, PLIM_FOREVER);
-}
-
-static inline int weighted_sem_try_begin(weighted_sem *w, uint64_t weight, weighted_sem_job *job)
-{
-    return weighted_sem_tried_(weighted_sem_begin_for(w, weight, job, 0));
-}
-
-PLIM_SLOW_ void weighted_sem_fail_(weighted_sem *w, const weighted_sem_task_ *task, int error)
-{
-    weighted_sem_section_ s = weighted_sem_lock_(w);
-    weighted_sem_task_ends_(w, &s, task, error);
-    weighted_sem_unlock_(w, &s);
-}
-
-static inline int weighted_sem_finish(weighted_sem_job *job, int error)
-{
-    weighted_sem *w = job->sem_;
-    if (w == NULL) {
-        return EPERM;
-    }
-    job->sem_ = NULL;
-    if (PLIM_LIKELY_(error == 0)) {
-        plim_add_relaxed_(&w->completed, 1);
-        weighted_sem_leave_(w, job->weight_, job->epoch_);
-    } else {
-        weighted_sem_task_ task = {NULL, job->arg, job->weight_, job->sequence_, job->epoch_};
-        weighted_sem_fail_(w, &task, error);
-    }
-    return 0;
-}
-
-/* ==== src/weighted_sem/bare.h ================================================================= */
-
-/* Bare weight, and drains. */
-
-static inline int weighted_sem_acquire_for(weighted_sem *w, uint64_t weight, int64_t timeout_ns)
-{
-    if (PLIM_LIKELY_(weighted_sem_take_(w, weight, false))) {
-        return 0;
-    }
-    return weighted_sem_enter_slow_(w, weight, timeout_ns, NULL);
-}
-
-static inline int weighted_sem_acquire(weighted_sem *w, uint64_t weight)
-{
-    return weighted_sem_acquire_for(w, weight, PLIM_FOREVER);
-}
-
-static inline int weighted_sem_try_acquire(weighted_sem *w, uint64_t weight)
-{
-    return weighted_sem_tried_(weighted_sem_acquire_for(w, weight, 0));
-}
-
-/* What the fast way could not do, or would not: the total may change beside it. There, a total that
- * was read between two resizes can hide that too much is given back; here, nothing can. */
-PLIM_SLOW_ int weighted_sem_release_slow_(weighted_sem *w, uint64_t weight)
-{
-    if (weight == 0) {
-        return EINVAL;
-    }
-    weighted_sem_section_ s = weighted_sem_lock_(w);
-    int error = weighted_sem_is_held_(s.word, plim_load_relaxed_(&w->total), weight) ? 0 : EPERM;
-    if (error == 0) {
-        s.word += weight * WEIGHTED_SEM_UNIT_;
-        weighted_sem_admit_(w, &s);
-    }
-    weighted_sem_unlock_(w, &s);
-    return error;
-}
-
-static inline int weighted_sem_release(weighted_sem *w, uint64_t weight)
-{
-    uint64_t word = plim_load_relaxed_(&w->gate.word);
-    while (PLIM_LIKELY_((word & (PLIM_HELD_ | PLIM_WATCHED_)) == 0 && weight != 0 &&
-                        weighted_sem_is_held_(word, plim_load_relaxed_(&w->total), weight))) {
-        if (PLIM_LIKELY_(
-                plim_cas_release_(&w->gate.word, &word, word + weight * WEIGHTED_SEM_UNIT_))) {
-            return 0;
-        }
-    }
-    return weighted_sem_release_slow_(w, weight);
-}
-
-static inline int weighted_sem_drain(weighted_sem *w, int64_t timeout_ns)
-{
-    weighted_sem_sleeper_ self;
-    weighted_sem_section_ s = weighted_sem_lock_(w);
-    bool over = weighted_sem_jobs_(s.word) == 0;
-    int error = weighted_sem_holds_(w) != 0 ? EDEADLK : !over && timeout_ns <= 0 ? ETIMEDOUT : 0;
-    if (error != 0 || over) {
-        weighted_sem_unlock_(w, &s);
-        return error;
-    }
-    weighted_sem_sleeper_init_(&self);
-    weighted_sem_join_drains_(w, &s, &self);
-    weighted_sem_unlock_(w, &s);
-    error = plim_sleep_(&self.waiter, timeout_ns, true);
-    if (error == ETIMEDOUT) {
-        s = weighted_sem_lock_(w);
-        weighted_sem_leave_drains_(w, &self);
-        weighted_sem_unlock_(w, &s);
-    }
-    return error;
-}
-
-static inline int weighted_sem_drain_all(weighted_sem *w, int64_t timeout_ns)
-{
-    plim_waiter_ self;
-    weighted_sem_section_ s = weighted_sem_lock_(w);
-    bool over = weighted_sem_is_quiet_(w, &s);
-    int error = weighted_sem_holds_(w) != 0 ? EDEADLK : !over && timeout_ns <= 0 ? ETIMEDOUT : 0;
-    if (error != 0 || over) {
-        weighted_sem_unlock_(w, &s);
-        return error;
-    }
-    plim_waiter_init_(&self);
-    plim_append_(&w->quiet, &self.node);
-    weighted_sem_unlock_(w, &s);
-    error = plim_sleep_(&self, timeout_ns, true);
-    if (error == ETIMEDOUT) {
-        s = weighted_sem_lock_(w);
-        plim_unlink_(&w->quiet, &self.node);
-        weighted_sem_unlock_(w, &s);
-    }
-    return error;
-}
-
-/* ==== src/weighted_sem/figures.h ============================================================== */
-
-/* Errors, resize, and figures. */
-
-static inline size_t weighted_sem_extract_errors(weighted_sem *w, weighted_sem_error *out,
-                                                 size_t capacity)
-{
-    size_t n = 0, before;
-    do { /* a few at a time, so that others get the lock in between */
-        before = n;
-        weighted_sem_section_ s = weighted_sem_lock_(w);
-        uint64_t stored = plim_load_relaxed_(&w->errors);
-        for (; stored > 0 && n < capacity && n < before + 64; n++, stored--) {
-            out[n] = w->error_ring[w->error_first];
-            w->error_first = (w->error_first + 1) % w->error_capacity;
-        }
-        plim_store_relaxed_(&w->errors, stored);
-        weighted_sem_unlock_(w, &s);
-    } while (n == before + 64);
-    return n;
-}
-
-static inline int weighted_sem_resize(weighted_sem *w, uint64_t total)
-{
-    if (total == 0 || total > WEIGHTED_SEM_MAX) {
-        return EINVAL;
-    }
-    weighted_sem_section_ s = weighted_sem_lock_(w);
-    s.word += (total - plim_load_relaxed_(&w->total)) * WEIGHTED_SEM_UNIT_;
-    plim_store_relaxed_(&w->total, total);
-    /* Everybody queues up again: whoever may not wait any more is sent away. */
-    uint64_t demand = 0;
-    for (plim_node_ *next, *node = w->queue.first; node != NULL; node = next) {
-        weighted_sem_sleeper_ *at = (weighted_sem_sleeper_ *)(void *)node;
-        next = node->next;
-        uint64_t with = weighted_sem_demand_(demand, at);
-        int error = weighted_sem_refusal_(w, &s, at);
-        error = error == 0 && at->holds != 0 && with > total ? EDEADLK : error;
-        if (error == 0) {
-            demand = with;
-        } else if (plim_end_wait_(&s.woken, &w->queue, &at->waiter, error)) {
-            weighted_sem_left_queue_(w, at);
-        }
-    }
-    weighted_sem_admit_(w, &s);
-    weighted_sem_unlock_(w, &s);
-    return 0;
-}
-
-static inline uint64_t weighted_sem_total(const weighted_sem *w)
-{
-    return plim_load_relaxed_(&w->total);
-}
-
-static inline uint64_t weighted_sem_available(const weighted_sem *w)
-{
-    int64_t unused = weighted_sem_free_(plim_load_relaxed_(&w->gate.word));
-    return unused > 0 ? (uint64_t)unused : 0;
-}
-
-static inline uint32_t weighted_sem_executing(const weighted_sem *w)
-{
-    return weighted_sem_jobs_(plim_load_relaxed_(&w->gate.word));
-}
-
-static inline uint32_t weighted_sem_waiting(const weighted_sem *w)
-{
-    return (uint32_t)plim_load_relaxed_(&w->waiting);
-}
-
-static inline uint64_t weighted_sem_errors(const weighted_sem *w)
-{
-    return plim_load_relaxed_(&w->errors);
-}
-
-static inline uint64_t weighted_sem_errors_dropped(const weighted_sem *w)
-{
-    return plim_load_relaxed_(&w->dropped);
-}
-
-static inline weighted_sem_stats weighted_sem_snapshot(weighted_sem *w)
-{
-    weighted_sem_stats stats;
-    weighted_sem_section_ s = weighted_sem_lock_(w); /* the word stands still */
-    int64_t unused = weighted_sem_free_(s.word);
-    stats.total = weighted_sem_total(w);
-    stats.available = unused > 0 ? (uint64_t)unused : 0;
-    stats.executing = weighted_sem_jobs_(s.word);
-    stats.waiting = weighted_sem_waiting(w);
-    stats.errors = weighted_sem_errors(w);
-    stats.errors_dropped = weighted_sem_errors_dropped(w);
-    stats.started = plim_load_relaxed_(&w->started) - w->refused;
-    stats.completed = plim_load_relaxed_(&w->completed);
-    stats.failed = plim_load_relaxed_(&w->failed);
-    /* Counters of the fast way, read one after the other. */
-    stats.completed = stats.completed < stats.started ? stats.completed : stats.started;
-    stats.failed = stats.failed < stats.completed ? stats.failed : stats.completed;
-    weighted_sem_unlock_(w, &s);
-    return stats;
 }
 
 #endif /* PLIM_WEIGHTED_SEM_H */

@@ -19,6 +19,8 @@
 
 #include "bulkhead/word.h"
 #include "bulkhead/objects.h"
+#include "bulkhead/calls.h"
+
 #include "bulkhead/events.h"
 #include "bulkhead/histogram.h"
 #include "bulkhead/timers.h"
@@ -36,6 +38,7 @@
 #include "bulkhead/invoke.h"
 #include "bulkhead/whole.h"
 #include "bulkhead/figures.h"
+#include "bulkhead/init.h"
 #include "bulkhead/options.h"
 #include "bulkhead/share.h"
 

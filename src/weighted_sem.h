@@ -17,16 +17,19 @@
 
 #include "weighted_sem/word.h"
 #include "weighted_sem/object.h"
+#include "weighted_sem/calls.h"
+
 #include "weighted_sem/sections.h"
 #include "weighted_sem/drains.h"
 #include "weighted_sem/admission.h"
 #include "weighted_sem/workers.h"
 #include "weighted_sem/executor.h"
 #include "weighted_sem/enter.h"
-#include "weighted_sem/whole.h"
 #include "weighted_sem/jobs.h"
 #include "weighted_sem/bare.h"
 #include "weighted_sem/figures.h"
+#include "weighted_sem/close.h"
+#include "weighted_sem/init.h"
 
 #endif /* PLIM_WEIGHTED_SEM_H */
 #include "core/licence.h"

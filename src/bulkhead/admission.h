@@ -49,7 +49,7 @@ static inline void bulkhead_staff_(bulkhead *b, bulkhead_section_ *s)
 }
 
 /* The job has its permit. */
-static inline void bulkhead_make_ready_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
+PLIM_CALLED_ void bulkhead_make_ready_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
 {
     uint64_t ready = plim_load_relaxed_(&b->ready) + 1;
     plim_store_relaxed_(&job->phase_, BULKHEAD_READY_);
@@ -77,7 +77,7 @@ static inline void bulkhead_dequeue_(bulkhead *b, bulkhead_section_ *s, bulkhead
 }
 
 /* Gives a permit to a job that is in no list: it runs, or waits at the end of the queue. */
-static inline void bulkhead_let_in_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
+PLIM_CALLED_ void bulkhead_let_in_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
 {
     if (bulkhead_available_(s->word) > 0 && b->queue.first == NULL) {
         s->word -= BULKHEAD_PERMIT_ONE_;
@@ -109,8 +109,8 @@ static inline bool bulkhead_runs_(const bulkhead *b, const bulkhead_section_ *s,
 
 /* Accepts a job for which there is a permit, or a place. `since`: when it was submitted
  * (BULKHEAD_TIMINGS). */
-static inline void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
-                                    int64_t since);
+PLIM_CALLED_ void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                   int64_t since);
 
 /* Lets in whoever may. Called in every section that may have changed who does. */
 PLIM_CALLED_ void bulkhead_grant_slow_(bulkhead *b, bulkhead_section_ *s)
@@ -194,8 +194,8 @@ static inline void bulkhead_renew_(bulkhead *b, bulkhead_job *job, int64_t since
     plim_init_(&job->returned_, 0);
 }
 
-static inline void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
-                                    int64_t since)
+PLIM_CALLED_ void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                   int64_t since)
 {
     bulkhead_renew_(b, job, since);
     b->accepted++;

@@ -288,8 +288,8 @@ PLIM_SLOW_ void bulkhead_call_out_(bulkhead *b, const bulkhead_end_of_run_ *end)
  * with the permit still held: done is part of the job. Not if it is detached: then done may submit
  * it again, and finds the permit free. Nor if there will be another attempt: that may begin, and
  * end the job, while on_event is told of this one. So nobody names the job then. */
-PLIM_FAST_ bulkhead_end_of_run_ bulkhead_end_run_(bulkhead *b, bulkhead_section_ *s,
-                                                  bulkhead_job *job, int result, bool again)
+PLIM_FAST_ bulkhead_end_of_run_ bulkhead_end_run_fast_(bulkhead *b, bulkhead_section_ *s,
+                                                       bulkhead_job *job, int result, bool again)
 {
     bulkhead_end_of_run_ end;
     end.job = job;
@@ -309,6 +309,13 @@ PLIM_FAST_ bulkhead_end_of_run_ bulkhead_end_run_(bulkhead *b, bulkhead_section_
         end.calls = false;
     }
     return end;
+}
+
+/* The same, for all but own workers. */
+PLIM_CALLED_ bulkhead_end_of_run_ bulkhead_end_run_(bulkhead *b, bulkhead_section_ *s,
+                                                    bulkhead_job *job, int result, bool again)
+{
+    return bulkhead_end_run_fast_(b, s, job, result, again);
 }
 
 /* After the permit was given back: the last touch of the job. */

@@ -1,34 +1,5 @@
 /* Deadlock: would a wait be for the thread that waits? */
 
-/* Notes that the calling thread has a permit which it will give back itself (invoke, scope). If
- * there is no place for the note, a deadlock may go unseen. Relaxed: only the thread itself relies
- * on its note. */
-static inline void bulkhead_note_(bulkhead *b)
-{
-    uint64_t self = plim_thread_id_();
-    for (int i = 0; i < BULKHEAD_HOLDERS_; i++) {
-        if (plim_load_relaxed_(&b->holders[i]) == 0) {
-            plim_store_relaxed_(&b->holders[i], self);
-            break;
-        }
-    }
-}
-
-/* It is about to give a permit back; `noted` says that there may be a note. */
-static inline void bulkhead_forget_(bulkhead *b, bool noted)
-{
-    plim_store_relaxed_(&b->last, 0);
-    if (noted) {
-        uint64_t self = plim_thread_id_();
-        for (int i = 0; i < BULKHEAD_HOLDERS_; i++) {
-            if (plim_load_relaxed_(&b->holders[i]) == self) {
-                plim_store_relaxed_(&b->holders[i], 0);
-                break;
-            }
-        }
-    }
-}
-
 /* How many permits the calling thread holds, as far as is known, and the job that it runs. Who has
  * entered and now waits for a limited time is not stuck, and will leave. */
 PLIM_SLOW_ uint64_t bulkhead_holds_(const bulkhead *b, bulkhead_job **job, int64_t timeout_ns)

@@ -1,4 +1,4 @@
-/* Entering and leaving, on the thread of the caller. */
+/* Entering and leaving, when the fast way does not do. */
 
 PLIM_SLOW_ int bulkhead_reject_(bulkhead *b, bulkhead_subject_ about, int error)
 {
@@ -39,6 +39,15 @@ PLIM_SLOW_ void bulkhead_entered_(bulkhead *b, int64_t since)
         bulkhead_unlock_(b, &s);
     }
     bulkhead_tell_(b, BULKHEAD_EVENT_ACCEPTED, bulkhead_no_job_(), BULKHEAD_PENDING, 0, 0);
+}
+
+/* What goes with the end of a function that was called with a permit (BULKHEAD_TIMINGS). */
+PLIM_SLOW_ void bulkhead_ran_(bulkhead *b, int64_t since)
+{
+    int64_t now = plim_now_();
+    bulkhead_section_ s = bulkhead_lock_(b);
+    bulkhead_histogram_add(&b->histograms[1], now - since);
+    bulkhead_unlock_(b, &s);
 }
 
 /* Waits in the queue; the permit is taken by whoever lets it in. */
@@ -128,57 +137,6 @@ PLIM_CALLED_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns, int full)
     return 0;
 }
 
-/* The fast way in, if it is open. */
-static inline bool bulkhead_take_(bulkhead *b)
-{
-    const uint64_t not_now = PLIM_HELD_ | PLIM_WATCHED_ | BULKHEAD_CLOSED_;
-    uint64_t word = plim_load_relaxed_(&b->gate.word);
-    while (PLIM_LIKELY_((word & not_now) == 0 && bulkhead_available_(word) > 0)) {
-        if (PLIM_LIKELY_(plim_cas_acquire_(&b->gate.word, &word, word - BULKHEAD_PERMIT_ONE_))) {
-            plim_store_relaxed_(&b->last, plim_thread_id_());
-            return true;
-        }
-    }
-    return false;
-}
-
-enum { BULKHEAD_HOOKS_ = BULKHEAD_STATS | BULKHEAD_TIMINGS | BULKHEAD_EVENTS_ };
-
-/* `full` is what a wait that has not been long enough is called: ETIMEDOUT, or EAGAIN for a try. */
-static inline int bulkhead_enter_or_(bulkhead *b, int64_t timeout_ns, int full)
-{
-    if (PLIM_LIKELY_(bulkhead_take_(b))) {
-        if ((b->flags & BULKHEAD_HOOKS_) != 0) {
-            bulkhead_entered_(b, 0);
-        }
-        return 0;
-    }
-    return bulkhead_enter_slow_(b, timeout_ns, full);
-}
-
-static inline int bulkhead_enter_for(bulkhead *b, int64_t timeout_ns)
-{
-    return bulkhead_enter_or_(b, timeout_ns, ETIMEDOUT);
-}
-
-static inline int bulkhead_try_enter(bulkhead *b)
-{
-    return bulkhead_enter_or_(b, 0, EAGAIN);
-}
-
-static inline int bulkhead_enter(bulkhead *b)
-{
-    int64_t timeout_ns = b->timeout_ns;
-    return timeout_ns < 0 ? bulkhead_try_enter(b)
-                          : bulkhead_enter_for(b, timeout_ns == 0 ? PLIM_FOREVER : timeout_ns);
-}
-
-/* May a permit be given back? */
-static inline bool bulkhead_is_held_(const bulkhead *b, uint64_t word)
-{
-    return bulkhead_available_(word) < (int64_t)plim_load_relaxed_(&b->permits);
-}
-
 /* What the fast way could not do, or would not: the limits may change beside it. */
 PLIM_CALLED_ int bulkhead_leave_slow_(bulkhead *b)
 {
@@ -210,60 +168,3 @@ PLIM_SLOW_ int bulkhead_leave_hooked_(bulkhead *b, int result, bool noted)
     bulkhead_forget_(b, noted);
     return bulkhead_leave_slow_(b);
 }
-
-static inline int bulkhead_leave_as_(bulkhead *b, int result, bool noted)
-{
-    if (PLIM_LIKELY_((b->flags & BULKHEAD_HOOKS_) == 0)) {
-        bulkhead_forget_(b, noted);
-        uint64_t word = plim_load_relaxed_(&b->gate.word);
-        while (PLIM_LIKELY_((word & (PLIM_HELD_ | PLIM_WATCHED_)) == 0 &&
-                            bulkhead_is_held_(b, word))) {
-            if (PLIM_LIKELY_(
-                    plim_cas_release_(&b->gate.word, &word, word + BULKHEAD_PERMIT_ONE_))) {
-                return 0;
-            }
-        }
-        return bulkhead_leave_slow_(b);
-    }
-    return bulkhead_leave_hooked_(b, result, noted);
-}
-
-static inline int bulkhead_leave(bulkhead *b)
-{
-    return bulkhead_leave_as_(b, 0, false);
-}
-
-static inline bulkhead *bulkhead_scope_enter_(bulkhead *b)
-{
-    if (bulkhead_enter(b) != 0) {
-        return NULL;
-    }
-    bulkhead_note_(b);
-    return b;
-}
-
-static inline void bulkhead_scope_leave_(bulkhead **held)
-{
-    if (*held != NULL) {
-        bulkhead_leave_as_(*held, 0, true);
-    }
-}
-
-#define BULKHEAD_JOIN_(a, b) a##b
-#define BULKHEAD_NAME_(a, b) BULKHEAD_JOIN_(a, b)
-#define BULKHEAD_SCOPE(b) \
-    BULKHEAD_SCOPE_(b, BULKHEAD_NAME_(bulkhead_held_, __LINE__), \
-                    BULKHEAD_NAME_(bulkhead_once_, __LINE__))
-
-/* A loop that runs once, or not at all. */
-#if defined(__GNUC__) || defined(__clang__)
-#define BULKHEAD_SCOPE_(b, held, once) \
-    for (bulkhead * held \
-             __attribute__((cleanup(bulkhead_scope_leave_))) = bulkhead_scope_enter_(b), \
-             *once = held; \
-         once != NULL; once = NULL)
-#else
-#define BULKHEAD_SCOPE_(b, held, once) \
-    for (bulkhead *held = bulkhead_scope_enter_(b); held != NULL; \
-         bulkhead_scope_leave_(&held), held = NULL)
-#endif

@@ -1,6 +1,6 @@
 /* Figures. */
 
-static inline bulkhead_stats bulkhead_snapshot(bulkhead *b)
+PLIM_SLOW_ bulkhead_stats bulkhead_snapshot_(bulkhead *b)
 {
     bulkhead_stats stats;
     memset(&stats, 0, sizeof stats);
@@ -48,11 +48,4 @@ static inline bulkhead_stats bulkhead_snapshot(bulkhead *b)
     stats.accepted += plim_load_relaxed_(&b->entered);
     stats.longest_wait_ns = stats.longest_wait_ns < 0 ? 0 : stats.longest_wait_ns;
     return stats;
-}
-
-static inline const char *bulkhead_outcome_name(bulkhead_outcome outcome)
-{
-    static const char *const names[] = {"pending", "succeeded", "failed", "timed_out",
-                                        "expired", "cancelled", "aborted"};
-    return (unsigned)outcome <= BULKHEAD_ABORTED ? names[outcome] : "unknown";
 }

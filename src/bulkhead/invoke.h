@@ -1,4 +1,4 @@
-/* Invoke: a function call with a permit, here or on a worker. */
+/* Invoke: a function call on a worker, which is a job of ours. */
 
 /* A permit, if one is free; nobody minds if not. */
 PLIM_SLOW_ bool bulkhead_take_slow_(bulkhead *b)
@@ -8,15 +8,6 @@ PLIM_SLOW_ bool bulkhead_take_slow_(bulkhead *b)
     s.word -= takes ? BULKHEAD_PERMIT_ONE_ : 0;
     bulkhead_unlock_(b, &s);
     return takes;
-}
-
-static inline bool bulkhead_take_inline_(bulkhead *b)
-{
-    bool taken = bulkhead_take_(b) || bulkhead_take_slow_(b);
-    if (taken && (b->flags & BULKHEAD_HOOKS_) != 0) {
-        bulkhead_entered_(b, 0);
-    }
-    return taken;
 }
 
 /* It has not got a permit in time: as if it had never been submitted. False: it was called. */
@@ -81,38 +72,4 @@ PLIM_CALLED_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *ar
         *result = call.job.result;
     }
     return 0;
-}
-
-/* With a permit: calls fn, and gives it back. */
-static inline int bulkhead_call_here_(bulkhead *b, int (*fn)(void *), void *arg, int *result)
-{
-    int64_t since = b->histograms == NULL ? 0 : plim_now_();
-    bulkhead_note_(b);
-    int answer = fn(arg);
-    if (b->histograms != NULL) {
-        int64_t now = plim_now_();
-        bulkhead_section_ s = bulkhead_lock_(b);
-        bulkhead_histogram_add(&b->histograms[1], now - since);
-        bulkhead_unlock_(b, &s);
-    }
-    bulkhead_leave_as_(b, answer, true);
-    if (result != NULL) {
-        *result = answer;
-    }
-    return 0;
-}
-
-static inline int bulkhead_invoke(bulkhead *b, int (*fn)(void *), void *arg, int *result)
-{
-    if (fn == NULL) {
-        return EINVAL;
-    }
-    if (b->type == BULKHEAD_SYNC) {
-        int error = bulkhead_enter(b);
-        return error != 0 ? error : bulkhead_call_here_(b, fn, arg, result);
-    }
-    if ((b->flags & BULKHEAD_INLINE) != 0 && bulkhead_take_inline_(b)) {
-        return bulkhead_call_here_(b, fn, arg, result);
-    }
-    return bulkhead_invoke_async_(b, fn, arg, result);
 }

@@ -1,6 +1,6 @@
-/* Jobs: submit, wait, reclaim, cancel. */
+/* Jobs: what submit, wait, reclaim and cancel do that is not fast. */
 
-static inline int bulkhead_submit_for(bulkhead *b, bulkhead_job *job, int64_t timeout_ns)
+PLIM_CALLED_ int bulkhead_submit_for_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns)
 {
     int error = bulkhead_may_submit_(job);
     if (error != 0) {
@@ -32,7 +32,7 @@ static inline int bulkhead_tried_(int error, int64_t timeout_ns)
     return error == ETIMEDOUT && timeout_ns <= 0 ? EAGAIN : error;
 }
 
-static inline int bulkhead_submit(bulkhead *b, bulkhead_job *job)
+PLIM_CALLED_ int bulkhead_submit_(bulkhead *b, bulkhead_job *job)
 {
     int64_t patience = bulkhead_patience_(b);
     int error = bulkhead_may_submit_(job);
@@ -107,28 +107,6 @@ PLIM_CALLED_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
     return error;
 }
 
-/* Is it a job that nobody can wait for: never submitted, or detached, now or when it was done? */
-static inline bool bulkhead_is_nobodys_(const bulkhead_job *job)
-{
-    uint64_t phase = plim_load_relaxed_(&job->phase_);
-    return job->detached || phase == BULKHEAD_NEW_ ||
-           (phase == BULKHEAD_DONE_ && job->was_detached_);
-}
-
-static inline int bulkhead_wait(bulkhead_job *job, int64_t timeout_ns)
-{
-    if (job == NULL || bulkhead_is_nobodys_(job)) {
-        return EINVAL;
-    }
-    if (bulkhead_is_done_(job)) {
-        return 0;
-    }
-    if (plim_load_relaxed_(&job->phase_) == BULKHEAD_ROOM_) {
-        return EINVAL; /* its submitter waits: it is not submitted yet */
-    }
-    return timeout_ns <= 0 ? ETIMEDOUT : bulkhead_wait_slow_(job, timeout_ns);
-}
-
 PLIM_SLOW_ int bulkhead_reclaim_slow_(bulkhead_job *job, int64_t timeout_ns)
 {
     if (bulkhead_is_posted_(&job->returned_)) {
@@ -141,31 +119,7 @@ PLIM_SLOW_ int bulkhead_reclaim_slow_(bulkhead_job *job, int64_t timeout_ns)
     return ours ? EDEADLK : bulkhead_await_(&job->returned_, timeout_ns);
 }
 
-static inline int bulkhead_reclaim(bulkhead_job *job, int64_t timeout_ns)
-{
-    if (job == NULL || bulkhead_is_nobodys_(job)) {
-        return EINVAL;
-    }
-    if (!bulkhead_is_done_(job)) {
-        return EBUSY;
-    }
-    if (job->outcome != BULKHEAD_TIMED_OUT) {
-        return 0;
-    }
-    return bulkhead_reclaim_slow_(job, timeout_ns);
-}
-
-static inline bool bulkhead_job_cancelled(const bulkhead_job *job)
-{
-    return plim_load_relaxed_(&job->cancelled_) != 0;
-}
-
-static inline void bulkhead_job_renew(bulkhead_job *job)
-{
-    job->renews_ = true;
-}
-
-static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job)
+PLIM_SLOW_ int bulkhead_cancel_(bulkhead *b, bulkhead_job *job)
 {
     if (job == NULL) {
         return EINVAL;

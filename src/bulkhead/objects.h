@@ -105,6 +105,29 @@ typedef struct bulkhead_giver_ {
     uint64_t entries; /* still to be given */
 } bulkhead_giver_;
 
+/* What the calls of the API do when their fast path does not do. init puts a pointer to these into
+ * the bulkhead. So a file that only enters or submits contains its fast paths, and the rest is in the
+ * file that initialises. */
+typedef struct bulkhead_slow_ {
+    int (*enter)(bulkhead *b, int64_t timeout_ns, int full);
+    void (*entered)(bulkhead *b, int64_t since);
+    int (*leave)(bulkhead *b);
+    int (*leave_hooked)(bulkhead *b, int result, bool noted);
+    bool (*take)(bulkhead *b);
+    int (*invoke)(bulkhead *b, int (*fn)(void *), void *arg, int *result);
+    void (*ran)(bulkhead *b, int64_t since);
+    int (*submit)(bulkhead *b, bulkhead_job *job);
+    int (*submit_for)(bulkhead *b, bulkhead_job *job, int64_t timeout_ns);
+    int (*wait)(bulkhead_job *job, int64_t timeout_ns);
+    int (*reclaim)(bulkhead_job *job, int64_t timeout_ns);
+    int (*cancel)(bulkhead *b, bulkhead_job *job);
+    int (*resize)(bulkhead *b, int32_t permits, int32_t queue);
+    int (*wait_idle)(bulkhead *b, int64_t timeout_ns);
+    int (*close)(bulkhead *b, int how, int64_t timeout_ns);
+    int (*destroy)(bulkhead *b);
+    bulkhead_stats (*snapshot)(bulkhead *b);
+} bulkhead_slow_;
+
 enum { BULKHEAD_HOLDERS_ = 4 };
 
 struct bulkhead {
@@ -116,6 +139,7 @@ struct bulkhead {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) holders[BULKHEAD_HOLDERS_];
     /* The thread that has entered last, or 0 after a leave: if there is one permit, who has it. */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) last;
+    const bulkhead_slow_ *slow;
     uint32_t flags; /* with BULKHEAD_EVENTS_ */
     int type;
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) limit;   /* of the queue */

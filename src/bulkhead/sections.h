@@ -10,7 +10,9 @@ typedef struct bulkhead_section_ {
     bulkhead_frame_ frame;            /* until entries and ended are seen to */
 } bulkhead_section_;
 
-PLIM_FAST_ bulkhead_section_ bulkhead_lock_by_(bulkhead *b, int pauses)
+/* The two ends of a section exist twice: inlined where every job passes, by these names, and once
+ * as a function for all others, or half of the code would be copies of them. */
+PLIM_FAST_ bulkhead_section_ bulkhead_lock_fast_(bulkhead *b, int pauses)
 {
     bulkhead_section_ s;
     s.woken.first = s.woken.last = NULL;
@@ -21,9 +23,9 @@ PLIM_FAST_ bulkhead_section_ bulkhead_lock_by_(bulkhead *b, int pauses)
     return s;
 }
 
-PLIM_FAST_ bulkhead_section_ bulkhead_lock_(bulkhead *b)
+PLIM_CALLED_ bulkhead_section_ bulkhead_lock_(bulkhead *b)
 {
-    return bulkhead_lock_by_(b, PLIM_SOON_);
+    return bulkhead_lock_fast_(b, PLIM_SOON_);
 }
 
 /* Nothing runs, waits or is about to: what wait_idle waits for. */
@@ -61,7 +63,7 @@ PLIM_SLOW_ void bulkhead_check_end_(bulkhead *b, bulkhead_section_ *s)
 }
 
 /* Ends the section. What it has left to do is done by bulkhead_after_, which must follow. */
-PLIM_FAST_ void bulkhead_unlock_(bulkhead *b, bulkhead_section_ *s)
+PLIM_FAST_ void bulkhead_unlock_fast_(bulkhead *b, bulkhead_section_ *s)
 {
     if (s->entries != 0 || s->ended != NULL) {
         s->frame.thread = plim_thread_id_();
@@ -77,6 +79,11 @@ PLIM_FAST_ void bulkhead_unlock_(bulkhead *b, bulkhead_section_ *s)
     bool watched = b->jobs != 0 || queued != 0 || b->room.first != NULL || b->quiet.first != NULL ||
                    b->closing; /* a thread that rests is concerned by close and cancel only */
     plim_gate_unlock_(&b->gate, s->word, watched, &s->woken);
+}
+
+PLIM_CALLED_ void bulkhead_unlock_(bulkhead *b, bulkhead_section_ *s)
+{
+    bulkhead_unlock_fast_(b, s);
 }
 
 PLIM_SLOW_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s);

@@ -1,32 +1,5 @@
 /* Submitting a job: refused, accepted, or in line for a place. */
 
-/* Sleeps until bulkhead_post_ has said that something is over. Gives the borrowed permit back:
- * there would be none left after 2^30 waits. */
-PLIM_CALLED_ int bulkhead_await_(plim_counter *c, int64_t timeout_ns)
-{
-    int error = plim_acquire_(c, PLIM_WAITERS_MAX, timeout_ns);
-    if (error == 0) {
-        plim_release_(c, 1);
-    }
-    return error;
-}
-
-/* Is it over? From then on only threads that wait for the job touch the counter. Acquire, for the
- * release in bulkhead_post_. */
-static inline bool bulkhead_is_posted_(plim_counter *c)
-{
-#ifdef PLIM_PARK_CND /* the thread that posted may still hold the counter's lock */
-    return plim_available_(plim_load_relaxed_(&c->word)) > 0 && bulkhead_await_(c, 0) == 0;
-#else
-    return plim_available_(plim_load_acquire_(&c->word)) > 0;
-#endif
-}
-
-static inline bool bulkhead_is_done_(bulkhead_job *job)
-{
-    return bulkhead_is_posted_(&job->over_);
-}
-
 /* Does the job need the supervisor? */
 static inline bool bulkhead_needs_watch_(const bulkhead *b, const bulkhead_job *job)
 {
@@ -139,7 +112,7 @@ PLIM_CALLED_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t t
         return error;
     }
     const int64_t since = b->histograms == NULL ? 0 : plim_now_();
-    bulkhead_section_ s = bulkhead_lock_(b);
+    bulkhead_section_ s = bulkhead_lock_fast_(b, PLIM_SOON_);
     bool runs = bulkhead_runs_(b, &s, job);
     bool admits = runs || (b->room.first == NULL && bulkhead_has_room_(b, s.word));
     error = (s.word & BULKHEAD_CLOSED_) != 0 ? ESHUTDOWN
@@ -166,7 +139,7 @@ PLIM_CALLED_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t t
         if (b->executor.execute == NULL && b->threads == 0 && bulkhead_may_hire_(b)) {
             bulkhead_plan_hire_(b, &s); /* better to fail now than when its turn has come */
         }
-        bulkhead_unlock_(b, &s);
+        bulkhead_unlock_fast_(b, &s);
         if (s.entries != 0) {
             error = bulkhead_give_first_(b, &s, &past);
         }

@@ -1,66 +1,8 @@
-/* The whole: init, resize, close, destroy. */
+/* The whole: resize, wait_idle, close, destroy. */
 
 static inline uint64_t bulkhead_limit_(int32_t given, uint64_t standard, uint64_t most)
 {
     return given == 0 ? standard : given < 0 ? 0 : (uint64_t)given > most ? most : (uint64_t)given;
-}
-
-static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options)
-{
-    bulkhead_options none;
-    const uint32_t flags = BULKHEAD_UNFAIR | BULKHEAD_INLINE | BULKHEAD_STATS | BULKHEAD_TIMINGS;
-    memset(&none, 0, sizeof none);
-    const bulkhead_options *o = options == NULL ? &none : options;
-    const bool resources = o->worker_start != NULL || o->worker_stop != NULL;
-    if (b == NULL || (o->type != BULKHEAD_SYNC && o->type != BULKHEAD_ASYNC) ||
-        o->permits < PLIM_NONE || o->queue < PLIM_NONE || o->timeout_ns < PLIM_NONE ||
-        o->retry_delay_ns < 0 || o->retry_delay_max_ns < 0 || o->run_timeout_ns < PLIM_NONE ||
-        (o->flags & ~flags) != 0 || (o->executor != NULL && o->executor->execute == NULL) ||
-        (o->executor != NULL && resources) ||
-        (o->type == BULKHEAD_SYNC && (o->executor != NULL || resources))) {
-        return EINVAL;
-    }
-    bulkhead_histogram *histograms = NULL;
-    if ((o->flags & BULKHEAD_TIMINGS) != 0) {
-        int saved = errno;
-        histograms = (bulkhead_histogram *)PLIM_MALLOC(2 * sizeof *histograms);
-        errno = saved;
-        if (histograms == NULL) {
-            return ENOMEM;
-        }
-        memset(histograms, 0, 2 * sizeof *histograms);
-    }
-    uint64_t permits = bulkhead_limit_(o->permits, 1, BULKHEAD_PERMITS_MAX_);
-    memset((void *)b, 0, sizeof *b);
-    plim_gate_init_(&b->gate, permits * BULKHEAD_PERMIT_ONE_);
-    plim_store_relaxed_(&b->permits, permits);
-    plim_store_relaxed_(&b->limit,
-                        bulkhead_limit_(o->queue, BULKHEAD_QUEUE_MAX_, BULKHEAD_QUEUE_MAX_));
-    b->flags = o->flags | (o->on_event != NULL ? (uint32_t)BULKHEAD_EVENTS_ : 0);
-    b->type = o->type;
-    b->timeout_ns = o->timeout_ns;
-    b->retry_delay_ns = o->retry_delay_ns;
-    b->retry_delay_max_ns = o->retry_delay_max_ns == 0 ? PLIM_S(60) : o->retry_delay_max_ns;
-    b->run_timeout_ns = o->run_timeout_ns;
-    b->attempts = o->attempts == 0 ? 1 : o->attempts;
-    b->worker_start = o->worker_start;
-    b->worker_stop = o->worker_stop;
-    b->retryable = o->retryable;
-    b->on_event = o->on_event;
-    b->user = o->user;
-    b->stack_size = o->stack_size;
-    b->process = plim_process_();
-    b->histograms = histograms;
-    b->dice = (uint64_t)plim_now_();
-    if (o->executor != NULL) {
-        b->executor = *o->executor;
-    }
-    const char *name = o->name == NULL ? "bulkhead" : o->name;
-    for (size_t i = 0; i + 1 < sizeof b->name && name[i] != 0; i++) {
-        b->name[i] = name[i];
-    }
-    plim_init_(&b->making, 1);
-    return 0;
 }
 
 /* What a limit becomes. 0 is what a snapshot says of none, and is taken for that. */
@@ -71,7 +13,7 @@ static inline uint64_t bulkhead_new_limit_(uint64_t limit, int32_t given, uint64
     return kept ? limit : bulkhead_limit_(given, standard, most);
 }
 
-static inline int bulkhead_resize(bulkhead *b, int32_t permits, int32_t queue)
+PLIM_SLOW_ int bulkhead_resize_(bulkhead *b, int32_t permits, int32_t queue)
 {
     if ((permits < PLIM_NONE && permits != PLIM_KEEP) ||
         (queue < PLIM_NONE && queue != PLIM_KEEP)) {
@@ -95,7 +37,7 @@ static inline int bulkhead_resize(bulkhead *b, int32_t permits, int32_t queue)
     return 0;
 }
 
-static inline int bulkhead_wait_idle(bulkhead *b, int64_t timeout_ns)
+PLIM_SLOW_ int bulkhead_wait_idle_(bulkhead *b, int64_t timeout_ns)
 {
     plim_waiter_ self;
     bulkhead_section_ s = bulkhead_lock_(b);
@@ -168,7 +110,7 @@ PLIM_SLOW_ int bulkhead_await_end_(bulkhead *b, bulkhead_section_ *s, int64_t ti
     return error;
 }
 
-static inline int bulkhead_close(bulkhead *b, int how, int64_t timeout_ns)
+PLIM_SLOW_ int bulkhead_close_(bulkhead *b, int how, int64_t timeout_ns)
 {
     if (how != BULKHEAD_DRAIN && how != BULKHEAD_ABORT) {
         return EINVAL;
@@ -199,7 +141,7 @@ static inline int bulkhead_close(bulkhead *b, int how, int64_t timeout_ns)
     return error;
 }
 
-static inline int bulkhead_destroy(bulkhead *b)
+PLIM_SLOW_ int bulkhead_destroy_(bulkhead *b)
 {
     if (b->process != plim_process_()) {
         return 0; /* as in close; the workers' memory is lost to the child */

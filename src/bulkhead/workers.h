@@ -142,8 +142,8 @@ PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *
     /* Where jobs are short, submitters and workers meet at the lock all the time. A worker that
      * comes second stays away long enough for many jobs more: then both go on undisturbed for a
      * while, and a job takes half the time. */
-    bulkhead_section_ s = bulkhead_lock_by_(b, PLIM_LATER_);
-    const bulkhead_end_of_run_ end = bulkhead_end_run_(b, &s, job, result, again);
+    bulkhead_section_ s = bulkhead_lock_fast_(b, PLIM_LATER_);
+    const bulkhead_end_of_run_ end = bulkhead_end_run_fast_(b, &s, job, result, again);
     const bool late = end.what == BULKHEAD_LATE_;
     const bool restarts = broken && !late;
     const bool ready = !late && !end.calls && !restarts; /* for the next job */
@@ -163,7 +163,7 @@ PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *
         bulkhead_staff_(b, &s);
     }
     bool look = b->searching <= BULKHEAD_SEARCHERS_;
-    bulkhead_unlock_(b, &s);
+    bulkhead_unlock_fast_(b, &s);
     bulkhead_after_(b, &s);
     bulkhead_ended_run_(b, &end);
     if (next != NULL) {

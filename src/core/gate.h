@@ -73,6 +73,15 @@ PLIM_FAST_ uint64_t plim_gate_lock_(plim_gate_ *gate, int pauses)
     return word;
 }
 
+/* Wakes those whose waits a section has ended. */
+PLIM_CALLED_ void plim_wake_all_(plim_node_ *at)
+{
+    for (plim_node_ *next; at != NULL; at = next) {
+        next = at->next; /* before it wakes: then its frame is gone */
+        plim_release_(&((plim_waiter_ *)(void *)at)->wake, 1);
+    }
+}
+
 /* Ends the section, and then wakes those whose waits it has ended. The release of the lock is the
  * last touch of the object: those that are woken afterwards are not part of it. */
 PLIM_FAST_ void plim_gate_unlock_(plim_gate_ *gate, uint64_t word, bool watched, plim_list_ *woken)
@@ -80,9 +89,8 @@ PLIM_FAST_ void plim_gate_unlock_(plim_gate_ *gate, uint64_t word, bool watched,
     word &= ~(PLIM_HELD_ | PLIM_WATCHED_);
     plim_store_release_(&gate->word, watched ? word | PLIM_WATCHED_ : word);
     plim_release_(&gate->lock, 1);
-    for (plim_node_ *next, *at = woken->first; at != NULL; at = next) {
-        next = at->next; /* before it wakes: then its frame is gone */
-        plim_release_(&((plim_waiter_ *)(void *)at)->wake, 1);
+    if (woken->first != NULL) {
+        plim_wake_all_(woken->first);
     }
 }
 

@@ -24,19 +24,21 @@
 #define ESHUTDOWN 108 /* closed; the value Linux uses, for systems whose errno.h has none */
 #endif
 
-#if defined(__GNUC__) || defined(__clang__)
+/* PLIM_SLOW_ is for what is rare, PLIM_CALLED_ for what is large and not rare, PLIM_FAST_ for what
+ * must be inlined. Without optimisation all are inline only in name: then no compiler emits what a
+ * file does not use. */
+#if defined(__OPTIMIZE__) && (defined(__GNUC__) || defined(__clang__))
 #define PLIM_SLOW_ __attribute__((noinline, cold, unused)) static
-#define PLIM_CALLED_ __attribute__((noinline, unused)) static /* large, and not rare */
-#ifdef __OPTIMIZE__
+#define PLIM_CALLED_ __attribute__((noinline, unused)) static
 #define PLIM_FAST_ __attribute__((always_inline)) static inline
 #else
+#define PLIM_SLOW_ static inline
+#define PLIM_CALLED_ static inline
 #define PLIM_FAST_ static inline
 #endif
+#if defined(__GNUC__) || defined(__clang__)
 #define PLIM_LIKELY_(x) __builtin_expect(!!(x), 1)
 #else
-#define PLIM_SLOW_ static
-#define PLIM_CALLED_ static
-#define PLIM_FAST_ static inline
 #define PLIM_LIKELY_(x) (x)
 #endif
 

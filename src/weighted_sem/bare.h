@@ -1,23 +1,5 @@
 /* Bare weight, and drains. */
 
-static inline int weighted_sem_acquire_for(weighted_sem *w, uint64_t weight, int64_t timeout_ns)
-{
-    if (PLIM_LIKELY_(weighted_sem_take_(w, weight, false))) {
-        return 0;
-    }
-    return weighted_sem_enter_slow_(w, weight, timeout_ns, NULL);
-}
-
-static inline int weighted_sem_acquire(weighted_sem *w, uint64_t weight)
-{
-    return weighted_sem_acquire_for(w, weight, PLIM_FOREVER);
-}
-
-static inline int weighted_sem_try_acquire(weighted_sem *w, uint64_t weight)
-{
-    return weighted_sem_tried_(weighted_sem_acquire_for(w, weight, 0));
-}
-
 /* What the fast way could not do, or would not: the total may change beside it. There, a total that
  * was read between two resizes can hide that too much is given back; here, nothing can. */
 PLIM_SLOW_ int weighted_sem_release_slow_(weighted_sem *w, uint64_t weight)
@@ -35,20 +17,7 @@ PLIM_SLOW_ int weighted_sem_release_slow_(weighted_sem *w, uint64_t weight)
     return error;
 }
 
-static inline int weighted_sem_release(weighted_sem *w, uint64_t weight)
-{
-    uint64_t word = plim_load_relaxed_(&w->gate.word);
-    while (PLIM_LIKELY_((word & (PLIM_HELD_ | PLIM_WATCHED_)) == 0 && weight != 0 &&
-                        weighted_sem_is_held_(word, plim_load_relaxed_(&w->total), weight))) {
-        if (PLIM_LIKELY_(
-                plim_cas_release_(&w->gate.word, &word, word + weight * WEIGHTED_SEM_UNIT_))) {
-            return 0;
-        }
-    }
-    return weighted_sem_release_slow_(w, weight);
-}
-
-static inline int weighted_sem_drain(weighted_sem *w, int64_t timeout_ns)
+PLIM_SLOW_ int weighted_sem_drain_(weighted_sem *w, int64_t timeout_ns)
 {
     weighted_sem_sleeper_ self;
     weighted_sem_section_ s = weighted_sem_lock_(w);
@@ -70,7 +39,7 @@ static inline int weighted_sem_drain(weighted_sem *w, int64_t timeout_ns)
     return error;
 }
 
-static inline int weighted_sem_drain_all(weighted_sem *w, int64_t timeout_ns)
+PLIM_SLOW_ int weighted_sem_drain_all_(weighted_sem *w, int64_t timeout_ns)
 {
     plim_waiter_ self;
     weighted_sem_section_ s = weighted_sem_lock_(w);

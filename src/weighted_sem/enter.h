@@ -1,43 +1,4 @@
-/* Getting in and out: the fast way, and the queue. */
-
-/* The fast way in, if it is open. */
-static inline bool weighted_sem_take_(weighted_sem *w, uint64_t weight, bool job)
-{
-    const uint64_t not_now = PLIM_HELD_ | PLIM_WATCHED_ | WEIGHTED_SEM_CLOSED_;
-    uint64_t word = plim_load_relaxed_(&w->gate.word);
-    while (PLIM_LIKELY_((word & not_now) == 0 && weighted_sem_fits_(word, weight, job))) {
-        if (PLIM_LIKELY_(
-                plim_cas_acquire_(&w->gate.word, &word, weighted_sem_taken_(word, weight, job)))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Likewise for a job: it gets its number, and no epoch. */
-static inline bool weighted_sem_take_job_(weighted_sem *w, uint64_t weight,
-                                          weighted_sem_task_ *task)
-{
-    if (PLIM_LIKELY_(weighted_sem_take_(w, weight, true))) {
-        task->epoch = 0;
-        task->sequence = plim_add_relaxed_(&w->started, 1) + 1;
-        return true;
-    }
-    return false;
-}
-
-/* The fast way out for a job, if it is open. */
-static inline bool weighted_sem_give_(weighted_sem *w, uint64_t weight)
-{
-    uint64_t word = plim_load_relaxed_(&w->gate.word);
-    while (PLIM_LIKELY_((word & (PLIM_HELD_ | PLIM_WATCHED_)) == 0)) {
-        if (PLIM_LIKELY_(
-                plim_cas_release_(&w->gate.word, &word, weighted_sem_given_(word, weight)))) {
-            return true;
-        }
-    }
-    return false;
-}
+/* Getting in and out, when the fast way does not do. */
 
 /* The lock is held for a moment only: so look for a moment, whether the fast way opens again. */
 static inline void weighted_sem_look_away_(weighted_sem *w)
@@ -140,19 +101,4 @@ PLIM_SLOW_ void weighted_sem_leave_slow_(weighted_sem *w, uint64_t weight, uint6
     weighted_sem_section_ s = weighted_sem_lock_(w);
     weighted_sem_put_(w, &s, weight, epoch);
     weighted_sem_unlock_(w, &s);
-}
-
-/* Gives back the weight of a job. */
-static inline void weighted_sem_leave_(weighted_sem *w, uint64_t weight, uint64_t epoch)
-{
-    if (PLIM_LIKELY_(weighted_sem_give_(w, weight))) {
-        return;
-    }
-    weighted_sem_leave_slow_(w, weight, epoch);
-}
-
-/* ETIMEDOUT is what a timed form answers where a try answers EAGAIN. */
-static inline int weighted_sem_tried_(int error)
-{
-    return error == ETIMEDOUT ? EAGAIN : error;
 }

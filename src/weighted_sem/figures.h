@@ -1,7 +1,7 @@
 /* Errors, resize, and figures. */
 
-static inline size_t weighted_sem_extract_errors(weighted_sem *w, weighted_sem_error *out,
-                                                 size_t capacity)
+PLIM_SLOW_ size_t weighted_sem_extract_errors_(weighted_sem *w, weighted_sem_error *out,
+                                               size_t capacity)
 {
     size_t n = 0, before;
     do { /* a few at a time, so that others get the lock in between */
@@ -18,7 +18,7 @@ static inline size_t weighted_sem_extract_errors(weighted_sem *w, weighted_sem_e
     return n;
 }
 
-static inline int weighted_sem_resize(weighted_sem *w, uint64_t total)
+PLIM_SLOW_ int weighted_sem_resize_(weighted_sem *w, uint64_t total)
 {
     if (total == 0 || total > WEIGHTED_SEM_MAX) {
         return EINVAL;
@@ -45,38 +45,7 @@ static inline int weighted_sem_resize(weighted_sem *w, uint64_t total)
     return 0;
 }
 
-static inline uint64_t weighted_sem_total(const weighted_sem *w)
-{
-    return plim_load_relaxed_(&w->total);
-}
-
-static inline uint64_t weighted_sem_available(const weighted_sem *w)
-{
-    int64_t unused = weighted_sem_free_(plim_load_relaxed_(&w->gate.word));
-    return unused > 0 ? (uint64_t)unused : 0;
-}
-
-static inline uint32_t weighted_sem_executing(const weighted_sem *w)
-{
-    return weighted_sem_jobs_(plim_load_relaxed_(&w->gate.word));
-}
-
-static inline uint32_t weighted_sem_waiting(const weighted_sem *w)
-{
-    return (uint32_t)plim_load_relaxed_(&w->waiting);
-}
-
-static inline uint64_t weighted_sem_errors(const weighted_sem *w)
-{
-    return plim_load_relaxed_(&w->errors);
-}
-
-static inline uint64_t weighted_sem_errors_dropped(const weighted_sem *w)
-{
-    return plim_load_relaxed_(&w->dropped);
-}
-
-static inline weighted_sem_stats weighted_sem_snapshot(weighted_sem *w)
+PLIM_SLOW_ weighted_sem_stats weighted_sem_snapshot_(weighted_sem *w)
 {
     weighted_sem_stats stats;
     weighted_sem_section_ s = weighted_sem_lock_(w); /* the word stands still */

@@ -35,11 +35,32 @@ typedef struct weighted_sem_worker_ {
     bool allocated; /* by itself, not as part of the first block */
 } weighted_sem_worker_;
 
+/* What the calls of the API do when their fast path does not do. init puts a pointer to these into
+ * the semaphore. So a file that only acquires or starts contains its fast paths, and the rest is in
+ * the file that initialises. */
+typedef struct weighted_sem_slow_ {
+    int (*enter)(weighted_sem *w, uint64_t weight, int64_t timeout_ns, weighted_sem_task_ *task);
+    int (*begin)(weighted_sem *w, uint64_t weight, weighted_sem_job *job, int64_t timeout_ns);
+    void (*leave)(weighted_sem *w, uint64_t weight, uint64_t epoch);
+    int (*release)(weighted_sem *w, uint64_t weight);
+    int (*start_for)(weighted_sem *w, uint64_t weight, int (*fn)(void *), void *arg,
+                     int64_t timeout_ns);
+    void (*fail)(weighted_sem *w, const weighted_sem_task_ *task, int error);
+    int (*drain)(weighted_sem *w, int64_t timeout_ns);
+    int (*drain_all)(weighted_sem *w, int64_t timeout_ns);
+    size_t (*extract_errors)(weighted_sem *w, weighted_sem_error *out, size_t capacity);
+    int (*resize)(weighted_sem *w, uint64_t total);
+    int (*close)(weighted_sem *w);
+    int (*destroy)(weighted_sem *w);
+    weighted_sem_stats (*snapshot)(weighted_sem *w);
+} weighted_sem_slow_;
+
 enum { WEIGHTED_SEM_BUCKETS_ = 64 };   /* see weighted_sem_bucket_ */
 enum { WEIGHTED_SEM_SEARCHERS_ = 16 }; /* one more worker without a task sleeps at once */
 
 struct weighted_sem {
     plim_gate_ gate; /* everything below the counters is under its lock */
+    const weighted_sem_slow_ *slow;
 
     /* Changed by anybody; total only under the lock. */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) total;

@@ -1,4 +1,16 @@
-/* The whole: init, close, destroy. */
+/* Init. */
+
+/* A function, so that a file that does not initialise a semaphore has no table either. */
+static inline const weighted_sem_slow_ *weighted_sem_slow_functions_(void)
+{
+    static const weighted_sem_slow_ functions = {
+        weighted_sem_enter_slow_,   weighted_sem_begin_slow_, weighted_sem_leave_slow_,
+        weighted_sem_release_slow_, weighted_sem_start_for_,  weighted_sem_fail_,
+        weighted_sem_drain_,        weighted_sem_drain_all_,  weighted_sem_extract_errors_,
+        weighted_sem_resize_,       weighted_sem_close_,      weighted_sem_destroy_,
+        weighted_sem_snapshot_};
+    return &functions;
+}
 
 static inline int weighted_sem_init(weighted_sem *w, const weighted_sem_options *options)
 {
@@ -32,6 +44,7 @@ static inline int weighted_sem_init(weighted_sem *w, const weighted_sem_options 
     w->block = block;
     w->ready_ring = ready_ring;
     plim_gate_init_(&w->gate, options->total * WEIGHTED_SEM_UNIT_);
+    w->slow = weighted_sem_slow_functions_();
     plim_store_relaxed_(&w->total, options->total);
     plim_store_relaxed_(&w->started, 0);
     plim_store_relaxed_(&w->completed, 0);
@@ -74,74 +87,5 @@ static inline int weighted_sem_init(weighted_sem *w, const weighted_sem_options 
         length++;
     }
     w->name[length] = '\0';
-    return 0;
-}
-
-/* Are we in a child that was forked since init? There no other thread runs, and the lock may be
- * held for ever, by one that is not there. */
-static inline bool weighted_sem_is_forked_(const weighted_sem *w)
-{
-    return w->process != plim_process_();
-}
-
-static inline int weighted_sem_close(weighted_sem *w)
-{
-    if (weighted_sem_is_forked_(w)) {
-        return 0;
-    }
-    weighted_sem_section_ s = weighted_sem_lock_(w);
-    s.word |= WEIGHTED_SEM_CLOSED_;
-    for (plim_node_ *next, *node = w->queue.first; node != NULL; node = next) {
-        weighted_sem_sleeper_ *at = (weighted_sem_sleeper_ *)(void *)node;
-        next = node->next;
-        if (plim_end_wait_(&s.woken, &w->queue, &at->waiter, ESHUTDOWN)) {
-            weighted_sem_left_queue_(w, at);
-        }
-    }
-    weighted_sem_unlock_(w, &s);
-    return 0;
-}
-
-PLIM_SLOW_ bool weighted_sem_inside_(weighted_sem *w)
-{
-    weighted_sem_section_ s = weighted_sem_lock_(w);
-    bool inside = weighted_sem_holds_(w) != 0;
-    weighted_sem_unlock_(w, &s);
-    return inside;
-}
-
-/* Requires that nothing executes, and nobody waits. */
-PLIM_SLOW_ void weighted_sem_end_threads_(weighted_sem *w)
-{
-    weighted_sem_section_ s = weighted_sem_lock_(w);
-    w->quit = true;
-    w->searching += plim_end_waits_(&s.woken, &w->parked, 0);
-    weighted_sem_unlock_(w, &s);
-    weighted_sem_drain_all(w, PLIM_FOREVER); /* now this waits for the threads to leave, too */
-    for (weighted_sem_worker_ *at = w->gone; at != NULL; at = at->next_vacant) {
-        plim_worker_join_(at->thread); /* and with it those that it joins */
-    }
-    for (weighted_sem_worker_ *next, *at = w->workers; at != NULL; at = next) {
-        next = at->next;
-        if (at->allocated) {
-            PLIM_FREE(at);
-        }
-    }
-}
-
-static inline int weighted_sem_destroy(weighted_sem *w)
-{
-    if (weighted_sem_is_forked_(w)) {
-        return 0;
-    }
-    if (weighted_sem_inside_(w)) {
-        return EDEADLK;
-    }
-    weighted_sem_close(w);
-    weighted_sem_drain_all(w, PLIM_FOREVER);
-    weighted_sem_end_threads_(w);
-    PLIM_FREE(w->error_ring);
-    PLIM_FREE(w->block);
-    PLIM_FREE(w->ready_ring);
     return 0;
 }

@@ -1,0 +1,304 @@
+/* The calls of the API, each with its fast path. What is not fast is reached through the table in the
+ * bulkhead. */
+
+/* Notes that the calling thread has a permit which it will give back itself (invoke, scope). If
+ * there is no place for the note, a deadlock may go unseen. Relaxed: only the thread itself relies
+ * on its note. */
+static inline void bulkhead_note_(bulkhead *b)
+{
+    uint64_t self = plim_thread_id_();
+    for (int i = 0; i < BULKHEAD_HOLDERS_; i++) {
+        if (plim_load_relaxed_(&b->holders[i]) == 0) {
+            plim_store_relaxed_(&b->holders[i], self);
+            break;
+        }
+    }
+}
+
+/* It is about to give a permit back; `noted` says that there may be a note. */
+static inline void bulkhead_forget_(bulkhead *b, bool noted)
+{
+    plim_store_relaxed_(&b->last, 0);
+    if (noted) {
+        uint64_t self = plim_thread_id_();
+        for (int i = 0; i < BULKHEAD_HOLDERS_; i++) {
+            if (plim_load_relaxed_(&b->holders[i]) == self) {
+                plim_store_relaxed_(&b->holders[i], 0);
+                break;
+            }
+        }
+    }
+}
+
+/* The fast way in, if it is open. */
+static inline bool bulkhead_take_(bulkhead *b)
+{
+    const uint64_t not_now = PLIM_HELD_ | PLIM_WATCHED_ | BULKHEAD_CLOSED_;
+    uint64_t word = plim_load_relaxed_(&b->gate.word);
+    while (PLIM_LIKELY_((word & not_now) == 0 && bulkhead_available_(word) > 0)) {
+        if (PLIM_LIKELY_(plim_cas_acquire_(&b->gate.word, &word, word - BULKHEAD_PERMIT_ONE_))) {
+            plim_store_relaxed_(&b->last, plim_thread_id_());
+            return true;
+        }
+    }
+    return false;
+}
+
+enum { BULKHEAD_HOOKS_ = BULKHEAD_STATS | BULKHEAD_TIMINGS | BULKHEAD_EVENTS_ };
+
+/* `full` is what a wait that has not been long enough is called: ETIMEDOUT, or EAGAIN for a try. */
+static inline int bulkhead_enter_or_(bulkhead *b, int64_t timeout_ns, int full)
+{
+    if (PLIM_LIKELY_(bulkhead_take_(b))) {
+        if ((b->flags & BULKHEAD_HOOKS_) != 0) {
+            b->slow->entered(b, 0);
+        }
+        return 0;
+    }
+    return b->slow->enter(b, timeout_ns, full);
+}
+
+static inline int bulkhead_enter_for(bulkhead *b, int64_t timeout_ns)
+{
+    return bulkhead_enter_or_(b, timeout_ns, ETIMEDOUT);
+}
+
+static inline int bulkhead_try_enter(bulkhead *b)
+{
+    return bulkhead_enter_or_(b, 0, EAGAIN);
+}
+
+static inline int bulkhead_enter(bulkhead *b)
+{
+    int64_t timeout_ns = b->timeout_ns;
+    return timeout_ns < 0 ? bulkhead_try_enter(b)
+                          : bulkhead_enter_for(b, timeout_ns == 0 ? PLIM_FOREVER : timeout_ns);
+}
+
+/* May a permit be given back? */
+static inline bool bulkhead_is_held_(const bulkhead *b, uint64_t word)
+{
+    return bulkhead_available_(word) < (int64_t)plim_load_relaxed_(&b->permits);
+}
+
+static inline int bulkhead_leave_as_(bulkhead *b, int result, bool noted)
+{
+    if (PLIM_LIKELY_((b->flags & BULKHEAD_HOOKS_) == 0)) {
+        bulkhead_forget_(b, noted);
+        uint64_t word = plim_load_relaxed_(&b->gate.word);
+        while (PLIM_LIKELY_((word & (PLIM_HELD_ | PLIM_WATCHED_)) == 0 &&
+                            bulkhead_is_held_(b, word))) {
+            if (PLIM_LIKELY_(
+                    plim_cas_release_(&b->gate.word, &word, word + BULKHEAD_PERMIT_ONE_))) {
+                return 0;
+            }
+        }
+        return b->slow->leave(b);
+    }
+    return b->slow->leave_hooked(b, result, noted);
+}
+
+static inline int bulkhead_leave(bulkhead *b)
+{
+    return bulkhead_leave_as_(b, 0, false);
+}
+
+static inline bulkhead *bulkhead_scope_enter_(bulkhead *b)
+{
+    if (bulkhead_enter(b) != 0) {
+        return NULL;
+    }
+    bulkhead_note_(b);
+    return b;
+}
+
+static inline void bulkhead_scope_leave_(bulkhead **held)
+{
+    if (*held != NULL) {
+        bulkhead_leave_as_(*held, 0, true);
+    }
+}
+
+#define BULKHEAD_JOIN_(a, b) a##b
+#define BULKHEAD_NAME_(a, b) BULKHEAD_JOIN_(a, b)
+#define BULKHEAD_SCOPE(b) \
+    BULKHEAD_SCOPE_(b, BULKHEAD_NAME_(bulkhead_held_, __LINE__), \
+                    BULKHEAD_NAME_(bulkhead_once_, __LINE__))
+
+/* A loop that runs once, or not at all. */
+#if defined(__GNUC__) || defined(__clang__)
+#define BULKHEAD_SCOPE_(b, held, once) \
+    for (bulkhead * held \
+             __attribute__((cleanup(bulkhead_scope_leave_))) = bulkhead_scope_enter_(b), \
+             *once = held; \
+         once != NULL; once = NULL)
+#else
+#define BULKHEAD_SCOPE_(b, held, once) \
+    for (bulkhead *held = bulkhead_scope_enter_(b); held != NULL; \
+         bulkhead_scope_leave_(&held), held = NULL)
+#endif
+/* ---- Jobs ---- */
+
+static inline int bulkhead_submit(bulkhead *b, bulkhead_job *job)
+{
+    return b->slow->submit(b, job);
+}
+
+static inline int bulkhead_submit_for(bulkhead *b, bulkhead_job *job, int64_t timeout_ns)
+{
+    return b->slow->submit_for(b, job, timeout_ns);
+}
+
+/* Sleeps until bulkhead_post_ has said that something is over. Gives the borrowed permit back:
+ * there would be none left after 2^30 waits. */
+PLIM_CALLED_ int bulkhead_await_(plim_counter *c, int64_t timeout_ns)
+{
+    int error = plim_acquire_(c, PLIM_WAITERS_MAX, timeout_ns);
+    if (error == 0) {
+        plim_release_(c, 1);
+    }
+    return error;
+}
+
+/* Is it over? From then on only threads that wait for the job touch the counter. Acquire, for the
+ * release in bulkhead_post_. */
+static inline bool bulkhead_is_posted_(plim_counter *c)
+{
+#ifdef PLIM_PARK_CND /* the thread that posted may still hold the counter's lock */
+    return plim_available_(plim_load_relaxed_(&c->word)) > 0 && bulkhead_await_(c, 0) == 0;
+#else
+    return plim_available_(plim_load_acquire_(&c->word)) > 0;
+#endif
+}
+
+static inline bool bulkhead_is_done_(bulkhead_job *job)
+{
+    return bulkhead_is_posted_(&job->over_);
+}
+
+/* Is it a job that nobody can wait for: never submitted, or detached, now or when it was done? */
+static inline bool bulkhead_is_nobodys_(const bulkhead_job *job)
+{
+    uint64_t phase = plim_load_relaxed_(&job->phase_);
+    return job->detached || phase == BULKHEAD_NEW_ ||
+           (phase == BULKHEAD_DONE_ && job->was_detached_);
+}
+
+static inline int bulkhead_wait(bulkhead_job *job, int64_t timeout_ns)
+{
+    if (job == NULL || bulkhead_is_nobodys_(job)) {
+        return EINVAL;
+    }
+    if (bulkhead_is_done_(job)) {
+        return 0;
+    }
+    if (plim_load_relaxed_(&job->phase_) == BULKHEAD_ROOM_) {
+        return EINVAL; /* its submitter waits: it is not submitted yet */
+    }
+    return timeout_ns <= 0 ? ETIMEDOUT : job->bulkhead_->slow->wait(job, timeout_ns);
+}
+
+static inline int bulkhead_reclaim(bulkhead_job *job, int64_t timeout_ns)
+{
+    if (job == NULL || bulkhead_is_nobodys_(job)) {
+        return EINVAL;
+    }
+    if (!bulkhead_is_done_(job)) {
+        return EBUSY;
+    }
+    if (job->outcome != BULKHEAD_TIMED_OUT) {
+        return 0;
+    }
+    return job->bulkhead_->slow->reclaim(job, timeout_ns);
+}
+
+static inline bool bulkhead_job_cancelled(const bulkhead_job *job)
+{
+    return plim_load_relaxed_(&job->cancelled_) != 0;
+}
+
+static inline void bulkhead_job_renew(bulkhead_job *job)
+{
+    job->renews_ = true;
+}
+
+static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job)
+{
+    return b->slow->cancel(b, job);
+}
+
+/* ---- Calls of functions ---- */
+
+static inline bool bulkhead_take_inline_(bulkhead *b)
+{
+    bool taken = bulkhead_take_(b) || b->slow->take(b);
+    if (taken && (b->flags & BULKHEAD_HOOKS_) != 0) {
+        b->slow->entered(b, 0);
+    }
+    return taken;
+}
+
+/* With a permit: calls fn, and gives it back. */
+static inline int bulkhead_call_here_(bulkhead *b, int (*fn)(void *), void *arg, int *result)
+{
+    int64_t since = b->histograms == NULL ? 0 : plim_now_();
+    bulkhead_note_(b);
+    int answer = fn(arg);
+    if (b->histograms != NULL) {
+        b->slow->ran(b, since);
+    }
+    bulkhead_leave_as_(b, answer, true);
+    if (result != NULL) {
+        *result = answer;
+    }
+    return 0;
+}
+
+static inline int bulkhead_invoke(bulkhead *b, int (*fn)(void *), void *arg, int *result)
+{
+    if (fn == NULL) {
+        return EINVAL;
+    }
+    if (b->type == BULKHEAD_SYNC) {
+        int error = bulkhead_enter(b);
+        return error != 0 ? error : bulkhead_call_here_(b, fn, arg, result);
+    }
+    if ((b->flags & BULKHEAD_INLINE) != 0 && bulkhead_take_inline_(b)) {
+        return bulkhead_call_here_(b, fn, arg, result);
+    }
+    return b->slow->invoke(b, fn, arg, result);
+}
+
+/* ---- The whole ---- */
+
+static inline int bulkhead_resize(bulkhead *b, int32_t permits, int32_t queue)
+{
+    return b->slow->resize(b, permits, queue);
+}
+
+static inline int bulkhead_wait_idle(bulkhead *b, int64_t timeout_ns)
+{
+    return b->slow->wait_idle(b, timeout_ns);
+}
+
+static inline int bulkhead_close(bulkhead *b, int how, int64_t timeout_ns)
+{
+    return b->slow->close(b, how, timeout_ns);
+}
+
+static inline int bulkhead_destroy(bulkhead *b)
+{
+    return b->slow->destroy(b);
+}
+
+static inline bulkhead_stats bulkhead_snapshot(bulkhead *b)
+{
+    return b->slow->snapshot(b);
+}
+
+static inline const char *bulkhead_outcome_name(bulkhead_outcome outcome)
+{
+    static const char *const names[] = {"pending", "succeeded", "failed", "timed_out",
+                                        "expired", "cancelled", "aborted"};
+    return (unsigned)outcome <= BULKHEAD_ABORTED ? names[outcome] : "unknown";
+}

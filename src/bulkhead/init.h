@@ -1,0 +1,73 @@
+/* Init. */
+
+/* A function, so that a file that does not initialise a bulkhead has no table either. */
+static inline const bulkhead_slow_ *bulkhead_slow_functions_(void)
+{
+    static const bulkhead_slow_ functions = {
+        bulkhead_enter_slow_,   bulkhead_entered_,      bulkhead_leave_slow_,
+        bulkhead_leave_hooked_, bulkhead_take_slow_,    bulkhead_invoke_async_,
+        bulkhead_ran_,          bulkhead_submit_,       bulkhead_submit_for_,
+        bulkhead_wait_slow_,    bulkhead_reclaim_slow_, bulkhead_cancel_,
+        bulkhead_resize_,       bulkhead_wait_idle_,    bulkhead_close_,
+        bulkhead_destroy_,      bulkhead_snapshot_};
+    return &functions;
+}
+
+static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options)
+{
+    bulkhead_options none;
+    const uint32_t flags = BULKHEAD_UNFAIR | BULKHEAD_INLINE | BULKHEAD_STATS | BULKHEAD_TIMINGS;
+    memset(&none, 0, sizeof none);
+    const bulkhead_options *o = options == NULL ? &none : options;
+    const bool resources = o->worker_start != NULL || o->worker_stop != NULL;
+    if (b == NULL || (o->type != BULKHEAD_SYNC && o->type != BULKHEAD_ASYNC) ||
+        o->permits < PLIM_NONE || o->queue < PLIM_NONE || o->timeout_ns < PLIM_NONE ||
+        o->retry_delay_ns < 0 || o->retry_delay_max_ns < 0 || o->run_timeout_ns < PLIM_NONE ||
+        (o->flags & ~flags) != 0 || (o->executor != NULL && o->executor->execute == NULL) ||
+        (o->executor != NULL && resources) ||
+        (o->type == BULKHEAD_SYNC && (o->executor != NULL || resources))) {
+        return EINVAL;
+    }
+    bulkhead_histogram *histograms = NULL;
+    if ((o->flags & BULKHEAD_TIMINGS) != 0) {
+        int saved = errno;
+        histograms = (bulkhead_histogram *)PLIM_MALLOC(2 * sizeof *histograms);
+        errno = saved;
+        if (histograms == NULL) {
+            return ENOMEM;
+        }
+        memset(histograms, 0, 2 * sizeof *histograms);
+    }
+    uint64_t permits = bulkhead_limit_(o->permits, 1, BULKHEAD_PERMITS_MAX_);
+    memset((void *)b, 0, sizeof *b);
+    plim_gate_init_(&b->gate, permits * BULKHEAD_PERMIT_ONE_);
+    b->slow = bulkhead_slow_functions_();
+    plim_store_relaxed_(&b->permits, permits);
+    plim_store_relaxed_(&b->limit,
+                        bulkhead_limit_(o->queue, BULKHEAD_QUEUE_MAX_, BULKHEAD_QUEUE_MAX_));
+    b->flags = o->flags | (o->on_event != NULL ? (uint32_t)BULKHEAD_EVENTS_ : 0);
+    b->type = o->type;
+    b->timeout_ns = o->timeout_ns;
+    b->retry_delay_ns = o->retry_delay_ns;
+    b->retry_delay_max_ns = o->retry_delay_max_ns == 0 ? PLIM_S(60) : o->retry_delay_max_ns;
+    b->run_timeout_ns = o->run_timeout_ns;
+    b->attempts = o->attempts == 0 ? 1 : o->attempts;
+    b->worker_start = o->worker_start;
+    b->worker_stop = o->worker_stop;
+    b->retryable = o->retryable;
+    b->on_event = o->on_event;
+    b->user = o->user;
+    b->stack_size = o->stack_size;
+    b->process = plim_process_();
+    b->histograms = histograms;
+    b->dice = (uint64_t)plim_now_();
+    if (o->executor != NULL) {
+        b->executor = *o->executor;
+    }
+    const char *name = o->name == NULL ? "bulkhead" : o->name;
+    for (size_t i = 0; i + 1 < sizeof b->name && name[i] != 0; i++) {
+        b->name[i] = name[i];
+    }
+    plim_init_(&b->making, 1);
+    return 0;
+}
