@@ -48,11 +48,12 @@
  *   They all share the same permits and, if they have to wait, the same queue, in order of arrival.
  *
  *   Jobs run on threads of the bulkhead, its workers: started when first needed, never more than
- *   `permits` (besides stuck ones, below, and those that are in worker_stop). A worker ends when it
- *   has had no job for BULKHEAD_IDLE_NS. Each may own something (a connection, a file) that
- *   worker_start makes and worker_stop ends, both on its thread; jobs find it in job->resource. A
- *   job that finds it broken says so by bulkhead_job_renew. Or jobs run on your executor (without
- *   resources):
+ *   `permits` (besides stuck ones, below, and those that are in worker_stop). If the system has no
+ *   thread for one more, the workers that there are run all jobs; submit is refused if there is
+ *   none. A worker ends when it has had no job for BULKHEAD_IDLE_NS, or when a resize leaves fewer
+ *   permits than workers. Each may own something (a connection, a file) that worker_start makes and
+ *   worker_stop ends, both on its thread; jobs find it in job->resource. A job that finds it broken
+ *   says so by bulkhead_job_renew. Or jobs run on your executor (without resources):
  *
  *         static int execute(void *ctx, void (*run)(void *), void *arg)
  *         {
@@ -122,26 +123,31 @@
  *                threads that wait for the same bulkhead: a job that submits to its own bulkhead
  *                and waits, an invoke inside an invoke, also with other bulkheads in between on the
  *                same thread; two jobs that wait for each other. The answer is the same if a
- *                timeout, a cancel or an expiry would have let it through later. Seen is a thread
- *                that runs a job or its done, or is inside invoke or BULKHEAD_SCOPE (the first four
- *                of these); with a single permit and a wait without a limit, also one that has
- *                entered and not left. (If it ends instead, and somebody else leaves for it later,
- *                a new thread may be mistaken for it meanwhile.) Not seen are others that have
- *                entered, since any thread may leave for them. A wait or invoke that comes back to
- *                its own thread, from running job to running job of other bulkheads or through
- *                the event loops of loop_scheduler.h, gets EDEADLK too, if all this is in one
- *                source file and no more than 63 long (a static thread-local variable of each file
- *                notes where a thread is; there is no other static data). So does a wait on the
- *                thread of the very loop that is the executor. A job that still waits for its
- *                permit, or in the queue of another executor, ends that search: who is to let it
- *                run is not followed.
+ *                timeout, a cancel or an expiry would have let it through later.
+ *                The check knows which threads hold permits: those that run a job or its done, and
+ *                up to four inside invoke or BULKHEAD_SCOPE. It also knows a thread that has
+ *                entered and not left, but only if there is a single permit and the wait has no
+ *                limit. (If that thread ends, and another one leaves for it later, a new thread may
+ *                be mistaken for it in the meantime.) It does not know others that have entered,
+ *                since any thread may leave for them.
+ *                A wait or invoke that comes back to its own thread gets EDEADLK, too: from running
+ *                job to running job of other bulkheads, or through the event loops of
+ *                loop_scheduler.h. All this must be in one source file, and no more than 63 long.
+ *                (A static thread-local variable of each file notes where a thread is; there is no
+ *                other static data.) So does a wait on the thread of the very loop that is the
+ *                executor. The search ends at a job that still waits for its permit, or in the
+ *                queue of another executor: nobody runs it yet. Nor does it follow coroutines.
  *   Threads      A job may end its thread (thrd_exit, pthread_exit; on POSIX systems, and in C++ if
  *                exceptions are enabled): it counts as FAILED with ECANCELED, and is not tried
  *                again. What runs on the caller's thread must return: functions given to invoke,
  *                and jobs of a sync bulkhead. So must done and all functions of the options; and
  *                soon, for the supervisor may call them, and deadlines wait meanwhile. Jobs on own
- *                workers run with signals blocked, except those of faults: unblock them before you
- *                fork and exec, or define PLIM_WORKER_SIGNALS.
+ *                workers run with signals blocked, except those of faults (on Linux and macOS). So
+ *                signals of timers and profilers do not reach them, and what they fork and exec
+ *                inherits the mask. Unblock signals in worker_start for all jobs of that worker, or
+ *                define PLIM_WORKER_SIGNALS.
+ *   Cancellation pthread_cancel does not end the threads made here. Do not cancel a thread of yours
+ *                while it is in one of these calls: it would keep its permit, or its place.
  *   Executors    A job that the executor has accepted holds its permit, but has not begun: you can
  *                cancel it, it may expire, and an abort ends it, at once. What is left of it in the
  *                executor does nothing; close waits for that, and destroy says EBUSY until then.
@@ -153,13 +159,14 @@
  *                the body returns. Another thread that cancels such a job, or waits for it, must
  *                know that it has been accepted, from its run for instance. Here, and on the spot
  *                of an executor, a done that submits goes one call deeper each time.
- *   Signals      No call is safe in a signal handler.
+ *   Signals      No call is safe in a signal handler. No signal ends a wait: there is no EINTR.
  *   Processes    Not shared between processes. After fork(), in the child: close and destroy
  *                return 0 at once and touch nothing, so a destructor of yours may call them. Make
  *                no other call; init it anew, at the same address if you like. What the parent's
  *                threads had allocated is lost to the child.
  *   Languages    C11 or later, C++11 or later; a C file and a C++ file may share an object. Before
- *                C++20 set options field by field. On Windows link with -lsynchronization.
+ *                C++20 set options field by field. On Windows link with -lsynchronization, and
+ *                use gcc or clang: Microsoft's compiler is not supported, nobody has tried it.
  *                C++: a job must not throw.
  *
  * MACROS TO DEFINE BEFORE THE INCLUDE, if at all
@@ -251,7 +258,8 @@ typedef struct bulkhead_options {
     int32_t permits;    /* that run at once (0: 1; PLIM_NONE: none, until a resize) */
     int32_t queue;      /* that wait, delayed ones included (0: unlimited; PLIM_NONE: none) */
     int64_t timeout_ns; /* of enter and invoke: for a permit (0: for ever); of submit: for a place
-                           in the queue (0: does not wait); PLIM_NONE: never wait */
+                           in the queue (0: does not wait); PLIM_NONE: never wait. Any other time
+                           holds for all of them; enter_for and submit_for have their own */
     const plim_executor *executor; /* runs the jobs; is copied (NULL: own workers) */
     /* Makes what the worker owns: 0, or an error, and then it is called again after 1 ms, 2 ms, ...
      * up to a second. Runs on the worker's thread, as worker_stop does (NULL: nothing to make). */
@@ -264,10 +272,12 @@ typedef struct bulkhead_options {
     int64_t run_timeout_ns; /* how long an attempt may take (0: for ever) */
     void (*on_event)(void *user, const bulkhead_event *event); /* may call back into the bulkhead */
     void *user;                                                /* for the functions above */
-    const char *name;  /* of the workers: name-0, name-1, ..., on Linux, before worker_start is
-                          called; is copied ("bulkhead") */
+    const char *name;  /* of the workers, on Linux: name-0, name-1, ..., cut to 15 characters;
+                          set before worker_start, which may set another one. The supervisor has
+                          the bare name. Is copied ("bulkhead") */
     uint32_t flags;    /* BULKHEAD_UNFAIR | BULKHEAD_INLINE | BULKHEAD_STATS | BULKHEAD_TIMINGS */
-    size_t stack_size; /* of its threads, in bytes, at least (0: the system's default) */
+    size_t stack_size; /* of its threads, in bytes, at least, on POSIX systems (0: the system's
+                          default, which is 128 KB with musl and 512 KB on macOS) */
 } bulkhead_options;
 
 /* A job. Zero it, set run, and what you need of the rest; *job is yours to place (defined after the
@@ -281,7 +291,7 @@ typedef struct bulkhead_options {
  *     bool detached;                     done is the last touch: it may free or resubmit the job,
  *                                        and nobody may wait for it; after a run timeout it is
  *                                        called when the body has returned. You may cancel it as
- *                                        long as you know that its done has not freed it
+ *                                        long as you know that its memory is still there
  *     int64_t delay_ns;                  not before this time from now; has a place in the queue
  *     int64_t start_within_ns;           EXPIRED if it has not begun by then, counted from when
  *                                        it is due (0: no limit)
@@ -318,10 +328,13 @@ typedef struct bulkhead_stats {
     uint64_t rejected;                    /* calls not let in (not those with EINVAL or EBUSY) */
     /* Jobs by outcome, and with BULKHEAD_STATS calls that have left. */
     uint64_t succeeded, failed, timed_out, expired, cancelled, aborted;
-    uint64_t retried;             /* attempts after a first */
-    uint64_t late;                /* bodies that returned after their run timeout */
-    int64_t longest_wait_ns;      /* of the first in the queue, so far (needs BULKHEAD_TIMINGS) */
-    bulkhead_histogram wait, run; /* (need BULKHEAD_TIMINGS) until it begins; each attempt's body */
+    uint64_t retried;        /* attempts after a first */
+    uint64_t late;           /* bodies that returned after their run timeout */
+    int64_t longest_wait_ns; /* of the first in the queue, so far (needs BULKHEAD_TIMINGS) */
+    /* (need BULKHEAD_TIMINGS) wait: of each attempt of a job, until its body begins; this includes
+     * the queue of an executor, but no delay. Of each call, until it has its permit. run: of each
+     * attempt's body, and of invoke's function; enter and BULKHEAD_SCOPE have none. */
+    bulkhead_histogram wait, run;
 } bulkhead_stats;
 
 /* Prepares it; options NULL are all zero. Starts no thread; allocates only for BULKHEAD_TIMINGS.
@@ -330,9 +343,10 @@ static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options);
 
 /* Reads PREFIXPERMITS, PREFIXQUEUE and PREFIXTIMEOUT_MS from the environment (prefix "WORKER_":
  * WORKER_PERMITS, ...), or else PREFIXDEFAULT_PERMITS, ...; what is set nowhere, or empty, stays as
- * it is in options. A value is digits; "unlimited" and "null" lift the limit; 0 is PLIM_NONE. For
- * permits 0 is an error; so is a limit above the largest (see LIMITS). Returns 0; EINVAL for all
- * else, or if the prefix has more than 200 characters, and then options are left alone. */
+ * it is in options. A value is digits; "unlimited" and "null", in lower case, lift the limit; 0 is
+ * PLIM_NONE. For permits 0 is an error; so is a limit above the largest (see LIMITS). Returns 0;
+ * EINVAL for all else, or if the prefix has more than 200 characters, and then options are left
+ * alone. */
 static inline int bulkhead_options_from_env(bulkhead_options *options, const char *prefix);
 
 /* The same for variables with names of your own; a name that is NULL is not read. If a value is
@@ -458,9 +472,10 @@ static inline int64_t bulkhead_histogram_quantile(const bulkhead_histogram *h, d
 static inline const char *bulkhead_outcome_name(bulkhead_outcome outcome);
 
 /* The bulkhead, as an executor for others: each execute is a job of its own, allocated with
- * PLIM_MALLOC. Close it with BULKHEAD_DRAIN: those who gave it work rely on getting it done, so
- * what an ABORT finds in the queue is run by the thread that closes, one after the other, without a
- * permit, and before close returns, whatever its timeout. */
+ * PLIM_MALLOC. The function that it runs gets its arg alone, so it can see neither that job nor the
+ * resource of the worker. Close it with BULKHEAD_DRAIN: those who gave it work rely on getting it
+ * done. So the thread that closes with ABORT runs what it finds in the queue, one after the other,
+ * without a permit, and before close returns, whatever its timeout. */
 static inline plim_executor bulkhead_executor(bulkhead *b);
 
 /* How it is done. This file is assembled from src/ by `make stamp`: edit it there. */
@@ -2323,8 +2338,8 @@ PLIM_FAST_ void plim_spin_unlock_(PLIM_ATOMIC_(uint64_t) * lock)
  * naps to count. All locks but the first are tried, not waited for, and all are let go if one
  * cannot be had: so walks do not wait for each other either.
  *
- * Where a thread is, is a variable of its own, and static: one for each source file. The object
- * remembers by whose file it was initialised and asks that one.
+ * A thread-local variable records what the thread is running. It is static, so every source file
+ * has its own copy; an object always uses the copy of the file that initialised it.
  */
 typedef struct plim_place_ {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) lock;   /* 1: held, for a moment */
@@ -2743,7 +2758,7 @@ enum {
     BULKHEAD_DONE_
 };
 
-/* Public, see above, are the fields without '_'. */
+/* Fields without '_' are public; the manual describes them, above bulkhead_histogram. */
 struct bulkhead_job {
     int (*run)(bulkhead_job *job);
     void *arg;
@@ -4530,9 +4545,9 @@ PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *
     return bulkhead_search_(self, look);
 }
 
-/* Ends the worker's resource and then its thread. It joins those that have ended before it, so at
- * most the last ones are left for destroy; a submit never joins, for after this a thread may still
- * run destructors of the program, which may take their time, or the program's locks. */
+/* Ends the worker's resource and then its thread. Before it exits, a worker joins the workers that
+ * exited earlier, so destroy has only the last ones left to join. A submit never joins: an exiting
+ * thread may still run the program's thread-local destructors, and these may block. */
 PLIM_SLOW_ void bulkhead_retire_(bulkhead_worker_ *self)
 {
     bulkhead *b = self->owner;
@@ -4963,8 +4978,8 @@ PLIM_SLOW_ bool bulkhead_all_wait_(const bulkhead *b)
     return waiting != 0 && waiting == b->threads - b->stuck;
 }
 
-/* The thread, as bulkhead_nests_too_deep_ has seen it, waits: for the job, or by the waiter. If it is
- * the last worker to wait, one more is tried to be had, after the section. */
+/* The thread, as bulkhead_nests_too_deep_ has seen it, waits: for the job, or by the waiter. If it
+ * is the last worker to wait, one more is tried to be had, after the section. */
 static inline void bulkhead_nest_(bulkhead *b, bulkhead_section_ *s, bulkhead_nesting_ *nesting,
                                   bulkhead_job *job, const plim_waiter_ *waiter, int64_t timeout_ns)
 {

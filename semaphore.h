@@ -37,6 +37,9 @@
  *   To change a limit at run time: csem_release_n(&s, more), or csem_reduce(&s, fewer), which
  *   never waits: the new limit holds as soon as csem_available() is not negative.
  *
+ *   A csem without permits is a sleep that other threads can end: csem_acquire_for sleeps,
+ *   csem_release wakes one thread, csem_close wakes all of them (docs/choosing.md has an example).
+ *
  *   To end a queue whose items are counted by a csem:
  *
  *         csem_close(&items);                          // the producers are done
@@ -63,16 +66,16 @@
  *   Progress     csem_try_acquire, csem_release, csem_reduce, csem_drain and csem_close, and their
  *                _n forms, are lock-free and never block.
  *   Order        What a thread did before it released a permit is seen by the thread that acquires
- *                or drains it. Failed calls, csem_reduce and csem_close order nothing: who gets
- *                ESHUTDOWN does not thereby see what was written before the close.
+ *                or drains it. Failed calls, csem_reduce and csem_close order nothing: a thread
+ *                that gets ESHUTDOWN need not see what was written before the close.
  *   Fairness     A free permit goes to whoever comes first, also to a passer-by ahead of a
  *                sleeper. But with k threads waiting, one that is woken after k times half a
  *                millisecond or more, and finds the permit gone, is owed the next: others get only
  *                what is left over. The longest asleep is woken first (as Linux does it), so
  *                nobody starves, however greedy the others. (Not between processes, see there.)
- *   Definite     A try fails only if there is no permit to be had (free, and owed to nobody). A
- *                timed wait takes a permit that is there at its end. A wait ends early only by
- *                csem_close.
+ *   Definite     No call fails spuriously. A try fails only if no permit is free; one that is owed
+ *                to a waiter does not count as free. A timed wait takes a permit that is there at
+ *                its end. A wait ends early only by csem_close.
  *   Lifetime     If your acquire is the last use of a csem, you may free it when it returns, even
  *                if the matching release has not returned yet in its thread. After a close, join
  *                the threads that wait first.
@@ -116,8 +119,9 @@
  *                - Waits that last wake up once a second. No number of waiters is refused.
  *   Languages    C11 or later, C++11 or later; a C file and a C++ file may share a csem. In an
  *                older language this file declares nothing ("unknown type name csem"). On Windows
- *                link with -lsynchronization, and use gcc or clang: Microsoft's compiler is not
- *                supported, since this needs C11's atomics and GNU attributes as it is written.
+ *                link with -lsynchronization, and use gcc or clang. Microsoft's compiler is not
+ *                supported: nobody has tried it. Its C needs /std:c11 and /experimental:c11atomics.
+ *                Its C++ needs /Zc:__cplusplus; without that this file declares nothing.
  *   Releases     Do not share a csem between parts of a program built with different releases.
  *   Name         If this directory is on the include path, <semaphore.h> finds this file; it then
  *                includes the system's as well.

@@ -123,13 +123,14 @@
  *                these calls; own threads cannot be. Jobs on own threads run with signals
  *                blocked, except those of faults: unblock them before you fork and exec, or define
  *                PLIM_WORKER_SIGNALS. stack_size, in the options, is the size of their stacks.
- *   Signals      No call is safe in a signal handler.
+ *   Signals      No call is safe in a signal handler. No signal ends a wait: there is no EINTR.
  *   Processes    Not shared between processes. In the child after fork(), close and destroy return
  *                0 at once and touch nothing: the child has no use of what init allocated, and does
  *                not free it. You may init anew at the same address. Before that, no other call is
  *                allowed in the child.
  *   Languages    C11 or later, C++11 or later; a C file and a C++ file may share an object. Before
- *                C++20 set options field by field. On Windows link with -lsynchronization.
+ *                C++20 set options field by field. On Windows link with -lsynchronization, and
+ *                use gcc or clang: Microsoft's compiler is not supported, nobody has tried it.
  *                C++: a job must not throw.
  *
  * MACROS TO DEFINE BEFORE THE INCLUDE, if at all
@@ -179,7 +180,8 @@ typedef struct weighted_sem_options {
     uint32_t bypass_budget;  /* and how much weight in all, in totals (0: strict order) */
     const plim_executor *executor; /* runs the background jobs; is copied (NULL: own threads) */
     const char *name;  /* of own threads, on Linux; 15 characters are copied ("weighted_sem") */
-    size_t stack_size; /* of own threads, at least, in bytes (0: the system's default) */
+    size_t stack_size; /* of own threads, at least, in bytes, on POSIX systems (0: the system's
+                          default, which is 128 KB with musl and 512 KB on macOS) */
 } weighted_sem_options;
 
 /* A background job that failed. */
@@ -3156,9 +3158,9 @@ static inline void weighted_sem_vacate_(weighted_sem *w, weighted_sem_worker_ *w
 }
 
 /*
- * The thread is about to end, and so is the section. It joins those that have ended before it, so
- * at most the last one is left for destroy; a start never joins, for after this a thread may still
- * run destructors of the program, which may take their time, or the program's locks.
+ * The thread is about to exit, and so is the section. Before it exits, a worker joins the workers
+ * that exited earlier, so destroy has at most one left to join. A start never joins: an exiting
+ * thread may still run the program's thread-local destructors, and these may block.
  */
 PLIM_SLOW_ void weighted_sem_retire_(weighted_sem *w, weighted_sem_section_ *s,
                                      weighted_sem_worker_ *self)

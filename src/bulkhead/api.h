@@ -66,7 +66,8 @@ typedef struct bulkhead_options {
     int32_t permits;    /* that run at once (0: 1; PLIM_NONE: none, until a resize) */
     int32_t queue;      /* that wait, delayed ones included (0: unlimited; PLIM_NONE: none) */
     int64_t timeout_ns; /* of enter and invoke: for a permit (0: for ever); of submit: for a place
-                           in the queue (0: does not wait); PLIM_NONE: never wait */
+                           in the queue (0: does not wait); PLIM_NONE: never wait. Any other time
+                           holds for all of them; enter_for and submit_for have their own */
     const plim_executor *executor; /* runs the jobs; is copied (NULL: own workers) */
     /* Makes what the worker owns: 0, or an error, and then it is called again after 1 ms, 2 ms, ...
      * up to a second. Runs on the worker's thread, as worker_stop does (NULL: nothing to make). */
@@ -79,10 +80,12 @@ typedef struct bulkhead_options {
     int64_t run_timeout_ns; /* how long an attempt may take (0: for ever) */
     void (*on_event)(void *user, const bulkhead_event *event); /* may call back into the bulkhead */
     void *user;                                                /* for the functions above */
-    const char *name;  /* of the workers: name-0, name-1, ..., on Linux, before worker_start is
-                          called; is copied ("bulkhead") */
+    const char *name;  /* of the workers, on Linux: name-0, name-1, ..., cut to 15 characters;
+                          set before worker_start, which may set another one. The supervisor has
+                          the bare name. Is copied ("bulkhead") */
     uint32_t flags;    /* BULKHEAD_UNFAIR | BULKHEAD_INLINE | BULKHEAD_STATS | BULKHEAD_TIMINGS */
-    size_t stack_size; /* of its threads, in bytes, at least (0: the system's default) */
+    size_t stack_size; /* of its threads, in bytes, at least, on POSIX systems (0: the system's
+                          default, which is 128 KB with musl and 512 KB on macOS) */
 } bulkhead_options;
 
 /* A job. Zero it, set run, and what you need of the rest; *job is yours to place (defined after the
@@ -96,7 +99,7 @@ typedef struct bulkhead_options {
  *     bool detached;                     done is the last touch: it may free or resubmit the job,
  *                                        and nobody may wait for it; after a run timeout it is
  *                                        called when the body has returned. You may cancel it as
- *                                        long as you know that its done has not freed it
+ *                                        long as you know that its memory is still there
  *     int64_t delay_ns;                  not before this time from now; has a place in the queue
  *     int64_t start_within_ns;           EXPIRED if it has not begun by then, counted from when
  *                                        it is due (0: no limit)
@@ -133,10 +136,13 @@ typedef struct bulkhead_stats {
     uint64_t rejected;                    /* calls not let in (not those with EINVAL or EBUSY) */
     /* Jobs by outcome, and with BULKHEAD_STATS calls that have left. */
     uint64_t succeeded, failed, timed_out, expired, cancelled, aborted;
-    uint64_t retried;             /* attempts after a first */
-    uint64_t late;                /* bodies that returned after their run timeout */
-    int64_t longest_wait_ns;      /* of the first in the queue, so far (needs BULKHEAD_TIMINGS) */
-    bulkhead_histogram wait, run; /* (need BULKHEAD_TIMINGS) until it begins; each attempt's body */
+    uint64_t retried;        /* attempts after a first */
+    uint64_t late;           /* bodies that returned after their run timeout */
+    int64_t longest_wait_ns; /* of the first in the queue, so far (needs BULKHEAD_TIMINGS) */
+    /* (need BULKHEAD_TIMINGS) wait: of each attempt of a job, until its body begins; this includes
+     * the queue of an executor, but no delay. Of each call, until it has its permit. run: of each
+     * attempt's body, and of invoke's function; enter and BULKHEAD_SCOPE have none. */
+    bulkhead_histogram wait, run;
 } bulkhead_stats;
 
 /* Prepares it; options NULL are all zero. Starts no thread; allocates only for BULKHEAD_TIMINGS.
@@ -145,9 +151,10 @@ static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options);
 
 /* Reads PREFIXPERMITS, PREFIXQUEUE and PREFIXTIMEOUT_MS from the environment (prefix "WORKER_":
  * WORKER_PERMITS, ...), or else PREFIXDEFAULT_PERMITS, ...; what is set nowhere, or empty, stays as
- * it is in options. A value is digits; "unlimited" and "null" lift the limit; 0 is PLIM_NONE. For
- * permits 0 is an error; so is a limit above the largest (see LIMITS). Returns 0; EINVAL for all
- * else, or if the prefix has more than 200 characters, and then options are left alone. */
+ * it is in options. A value is digits; "unlimited" and "null", in lower case, lift the limit; 0 is
+ * PLIM_NONE. For permits 0 is an error; so is a limit above the largest (see LIMITS). Returns 0;
+ * EINVAL for all else, or if the prefix has more than 200 characters, and then options are left
+ * alone. */
 static inline int bulkhead_options_from_env(bulkhead_options *options, const char *prefix);
 
 /* The same for variables with names of your own; a name that is NULL is not read. If a value is
@@ -273,7 +280,8 @@ static inline int64_t bulkhead_histogram_quantile(const bulkhead_histogram *h, d
 static inline const char *bulkhead_outcome_name(bulkhead_outcome outcome);
 
 /* The bulkhead, as an executor for others: each execute is a job of its own, allocated with
- * PLIM_MALLOC. Close it with BULKHEAD_DRAIN: those who gave it work rely on getting it done, so
- * what an ABORT finds in the queue is run by the thread that closes, one after the other, without a
- * permit, and before close returns, whatever its timeout. */
+ * PLIM_MALLOC. The function that it runs gets its arg alone, so it can see neither that job nor the
+ * resource of the worker. Close it with BULKHEAD_DRAIN: those who gave it work rely on getting it
+ * done. So the thread that closes with ABORT runs what it finds in the queue, one after the other,
+ * without a permit, and before close returns, whatever its timeout. */
 static inline plim_executor bulkhead_executor(bulkhead *b);

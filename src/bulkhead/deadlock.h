@@ -137,8 +137,8 @@ PLIM_SLOW_ bool bulkhead_all_wait_(const bulkhead *b)
     return waiting != 0 && waiting == b->threads - b->stuck;
 }
 
-/* The thread, as bulkhead_nests_too_deep_ has seen it, waits: for the job, or by the waiter. If it is
- * the last worker to wait, one more is tried to be had, after the section. */
+/* The thread, as bulkhead_nests_too_deep_ has seen it, waits: for the job, or by the waiter. If it
+ * is the last worker to wait, one more is tried to be had, after the section. */
 static inline void bulkhead_nest_(bulkhead *b, bulkhead_section_ *s, bulkhead_nesting_ *nesting,
                                   bulkhead_job *job, const plim_waiter_ *waiter, int64_t timeout_ns)
 {

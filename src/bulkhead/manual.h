@@ -48,11 +48,12 @@
  *   They all share the same permits and, if they have to wait, the same queue, in order of arrival.
  *
  *   Jobs run on threads of the bulkhead, its workers: started when first needed, never more than
- *   `permits` (besides stuck ones, below, and those that are in worker_stop). A worker ends when it
- *   has had no job for BULKHEAD_IDLE_NS. Each may own something (a connection, a file) that
- *   worker_start makes and worker_stop ends, both on its thread; jobs find it in job->resource. A
- *   job that finds it broken says so by bulkhead_job_renew. Or jobs run on your executor (without
- *   resources):
+ *   `permits` (besides stuck ones, below, and those that are in worker_stop). If the system has no
+ *   thread for one more, the workers that there are run all jobs; submit is refused if there is
+ *   none. A worker ends when it has had no job for BULKHEAD_IDLE_NS, or when a resize leaves fewer
+ *   permits than workers. Each may own something (a connection, a file) that worker_start makes and
+ *   worker_stop ends, both on its thread; jobs find it in job->resource. A job that finds it broken
+ *   says so by bulkhead_job_renew. Or jobs run on your executor (without resources):
  *
  *         static int execute(void *ctx, void (*run)(void *), void *arg)
  *         {
@@ -122,26 +123,31 @@
  *                threads that wait for the same bulkhead: a job that submits to its own bulkhead
  *                and waits, an invoke inside an invoke, also with other bulkheads in between on the
  *                same thread; two jobs that wait for each other. The answer is the same if a
- *                timeout, a cancel or an expiry would have let it through later. Seen is a thread
- *                that runs a job or its done, or is inside invoke or BULKHEAD_SCOPE (the first four
- *                of these); with a single permit and a wait without a limit, also one that has
- *                entered and not left. (If it ends instead, and somebody else leaves for it later,
- *                a new thread may be mistaken for it meanwhile.) Not seen are others that have
- *                entered, since any thread may leave for them. A wait or invoke that comes back to
- *                its own thread, from running job to running job of other bulkheads or through
- *                the event loops of loop_scheduler.h, gets EDEADLK too, if all this is in one
- *                source file and no more than 63 long (a static thread-local variable of each file
- *                notes where a thread is; there is no other static data). So does a wait on the
- *                thread of the very loop that is the executor. A job that still waits for its
- *                permit, or in the queue of another executor, ends that search: who is to let it
- *                run is not followed.
+ *                timeout, a cancel or an expiry would have let it through later.
+ *                The check knows which threads hold permits: those that run a job or its done, and
+ *                up to four inside invoke or BULKHEAD_SCOPE. It also knows a thread that has
+ *                entered and not left, but only if there is a single permit and the wait has no
+ *                limit. (If that thread ends, and another one leaves for it later, a new thread may
+ *                be mistaken for it in the meantime.) It does not know others that have entered,
+ *                since any thread may leave for them.
+ *                A wait or invoke that comes back to its own thread gets EDEADLK, too: from running
+ *                job to running job of other bulkheads, or through the event loops of
+ *                loop_scheduler.h. All this must be in one source file, and no more than 63 long.
+ *                (A static thread-local variable of each file notes where a thread is; there is no
+ *                other static data.) So does a wait on the thread of the very loop that is the
+ *                executor. The search ends at a job that still waits for its permit, or in the
+ *                queue of another executor: nobody runs it yet. Nor does it follow coroutines.
  *   Threads      A job may end its thread (thrd_exit, pthread_exit; on POSIX systems, and in C++ if
  *                exceptions are enabled): it counts as FAILED with ECANCELED, and is not tried
  *                again. What runs on the caller's thread must return: functions given to invoke,
  *                and jobs of a sync bulkhead. So must done and all functions of the options; and
  *                soon, for the supervisor may call them, and deadlines wait meanwhile. Jobs on own
- *                workers run with signals blocked, except those of faults: unblock them before you
- *                fork and exec, or define PLIM_WORKER_SIGNALS.
+ *                workers run with signals blocked, except those of faults (on Linux and macOS). So
+ *                signals of timers and profilers do not reach them, and what they fork and exec
+ *                inherits the mask. Unblock signals in worker_start for all jobs of that worker, or
+ *                define PLIM_WORKER_SIGNALS.
+ *   Cancellation pthread_cancel does not end the threads made here. Do not cancel a thread of yours
+ *                while it is in one of these calls: it would keep its permit, or its place.
  *   Executors    A job that the executor has accepted holds its permit, but has not begun: you can
  *                cancel it, it may expire, and an abort ends it, at once. What is left of it in the
  *                executor does nothing; close waits for that, and destroy says EBUSY until then.
@@ -153,13 +159,14 @@
  *                the body returns. Another thread that cancels such a job, or waits for it, must
  *                know that it has been accepted, from its run for instance. Here, and on the spot
  *                of an executor, a done that submits goes one call deeper each time.
- *   Signals      No call is safe in a signal handler.
+ *   Signals      No call is safe in a signal handler. No signal ends a wait: there is no EINTR.
  *   Processes    Not shared between processes. After fork(), in the child: close and destroy
  *                return 0 at once and touch nothing, so a destructor of yours may call them. Make
  *                no other call; init it anew, at the same address if you like. What the parent's
  *                threads had allocated is lost to the child.
  *   Languages    C11 or later, C++11 or later; a C file and a C++ file may share an object. Before
- *                C++20 set options field by field. On Windows link with -lsynchronization.
+ *                C++20 set options field by field. On Windows link with -lsynchronization, and
+ *                use gcc or clang: Microsoft's compiler is not supported, nobody has tried it.
  *                C++: a job must not throw.
  *
  * MACROS TO DEFINE BEFORE THE INCLUDE, if at all

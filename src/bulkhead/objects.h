@@ -20,7 +20,7 @@ enum {
     BULKHEAD_DONE_
 };
 
-/* Public, see above, are the fields without '_'. */
+/* Fields without '_' are public; the manual describes them, above bulkhead_histogram. */
 struct bulkhead_job {
     int (*run)(bulkhead_job *job);
     void *arg;

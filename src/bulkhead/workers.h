@@ -182,9 +182,9 @@ PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *
     return bulkhead_search_(self, look);
 }
 
-/* Ends the worker's resource and then its thread. It joins those that have ended before it, so at
- * most the last ones are left for destroy; a submit never joins, for after this a thread may still
- * run destructors of the program, which may take their time, or the program's locks. */
+/* Ends the worker's resource and then its thread. Before it exits, a worker joins the workers that
+ * exited earlier, so destroy has only the last ones left to join. A submit never joins: an exiting
+ * thread may still run the program's thread-local destructors, and these may block. */
 PLIM_SLOW_ void bulkhead_retire_(bulkhead_worker_ *self)
 {
     bulkhead *b = self->owner;

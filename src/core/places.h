@@ -21,8 +21,8 @@
  * naps to count. All locks but the first are tried, not waited for, and all are let go if one
  * cannot be had: so walks do not wait for each other either.
  *
- * Where a thread is, is a variable of its own, and static: one for each source file. The object
- * remembers by whose file it was initialised and asks that one.
+ * A thread-local variable records what the thread is running. It is static, so every source file
+ * has its own copy; an object always uses the copy of the file that initialised it.
  */
 typedef struct plim_place_ {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) lock;   /* 1: held, for a moment */

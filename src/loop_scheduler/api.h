@@ -29,11 +29,13 @@ enum {
 /* All zero is a loop with a queue without limit. */
 typedef struct loop_scheduler_options {
     uint32_t max_queue;           /* tasks that wait to run, at most 2^30 - 1 (0: unlimited).
-                                     Counted is what is posted: not calls, nor what the loop itself
-                                     puts there */
-    const char *name;             /* of the thread that start makes, on Linux; copied ("loop") */
-    size_t stack_size;            /* bytes at least for the stack of that thread, where there are
-                                     POSIX threads (0: the system's default) */
+                                     Posts count; calls, and what the loop itself puts there, do
+                                     not */
+    const char *name;             /* of the thread that start makes, on Linux; 15 characters are
+                                     copied ("loop") */
+    size_t stack_size;            /* bytes at least for the stack of that thread, on POSIX systems
+                                     (0: the system's default, which is 128 KB with musl and 512 KB
+                                     on macOS) */
     int64_t slow_ns;              /* a task that takes this long is told to on_slow; then, and only
                                      then, the clock is read for each task (0: off) */
     int64_t (*clock)(void *user); /* nanoseconds, never negative and never back, for timers and
@@ -85,8 +87,8 @@ typedef struct loop_scheduler_options {
  *                                                            if its function was not called
  */
 
-/* Counted in the queue are tasks, and also calls, ends of offloaded work, resumed coroutines and
- * cancelled timers. All of one instant. */
+/* All of one instant. The queue holds tasks, and also calls, ends of offloaded work, resumed
+ * coroutines and cancelled timers. */
 typedef struct loop_scheduler_stats {
     uint64_t posted;          /* accepted; = ran + cancelled + queued */
     uint64_t ran, cancelled;  /* run is or was called with 0; with ECANCELED, or a call gave up */
@@ -150,6 +152,9 @@ static inline void loop_scheduler_stop(loop_scheduler *l);
  *         wait until it is readable, or something else of yours is, or next_timeout has passed
  *         loop_scheduler_poll(l);            // also makes it unreadable
  *     }
+ *
+ * If that wait counts in milliseconds, round next_timeout up: rounded down it spins until the time
+ * has come (examples/loop_in_epoll.c has the lines).
  *
  * Between two polls nobody runs the loop: a call would wait for the next one, and whoever closes it
  * runs what is left. So do that on the same thread. */

@@ -51,10 +51,10 @@
  *   Its health:
  *     loop_scheduler_is_current, loop_scheduler_stall, loop_scheduler_snapshot
  *
- *   A turn of the loop runs the timers that are due and the tasks that are queued when it begins,
- *   64 of each by turns, and with each 64 tasks the timers that have become due; what is posted
- *   meanwhile waits for the next turn. So neither a flood of posts nor
- *   one of timers, nor a task that posts itself, keeps the others from running.
+ *   Each turn runs the timers that are due and the tasks that are queued when it starts. It
+ *   alternates between them, up to 64 at a time; timers that become due in the meantime take part.
+ *   Tasks posted during a turn run in the next one. So neither a flood of posts nor one of timers,
+ *   nor a task that posts itself, keeps the others from running.
  *
  *   Work that blocks is given to an executor, which is yours, or that of a bulkhead:
  *
@@ -115,16 +115,18 @@
  *
  * LIMITS
  *   Deadlocks    EDEADLK is returned where a wait would be for itself: a close or destroy of a loop
- *                from one of its tasks, a post_for to the own queue when it is full, a run inside
- *                of run; and a call, post_for or close from a loop's thread to another loop whose
+ *                from one of its tasks, a post_for there when the queue is full, a run inside of
+ *                run; and a call, post_for or close from a loop's thread to another loop whose
  *                thread waits, directly or through others, for the first: whoever closes the circle
- *                gets it, timeout or not. (A call to the own loop runs inline.) Seen are loops that
- *                were initialised in the same source file, or given as `kin` in the options, and
- *                running jobs of a bulkhead.h included there: a loop that waits for a job which
- *                calls the loop. (A static thread-local variable of each source file notes where a
- *                thread is; there is no other static data.) Not seen are waits through anything
- *                else: a semaphore, a pool, the queue of an executor, a closing loop that waits for
- *                its works; nor circles of more than 63 loops and jobs.
+ *                gets it, timeout or not. (A call to the loop that makes it runs inline.) The
+ *                check knows loops that were initialised in the same source file, or given as `kin`
+ *                in the options. It also knows running jobs of a bulkhead.h included there: a loop
+ *                that waits for a job which calls the loop. (A static thread-local variable of each
+ *                source file notes where a thread is; there is no other static data.) The check
+ *                does not know waits through anything else: a semaphore, a pool, the queue of an
+ *                executor, a closing loop that waits for its works. It finds no circle of more
+ *                than 63 loops and jobs, and none of coroutines that await each other's events,
+ *                since no thread waits there.
  *   A stuck task holds up the loop, and there is no cure: stall tells another thread which it is.
  *   Ends         A task must return: it must neither throw nor end its thread. (If a task on the
  *                loop's own thread does end it, the loop is one that nobody runs; if it was a call
@@ -132,15 +134,17 @@
  *                Work on an executor may end its thread (thrd_exit, pthread_exit; on POSIX systems,
  *                and in C++ if exceptions are enabled): its result is ECANCELED.
  *   Signals      loop_scheduler_post and loop_scheduler_stop are async-signal-safe (but not with
- *                PLIM_PARK_CND), even if the handler interrupts a post; the rest is not. The loop's
- *                own thread blocks all signals but those of faults (see PLIM_WORKER_SIGNALS).
+ *                PLIM_PARK_CND), even if the handler interrupts a post; the rest is not. No signal
+ *                ends a wait: there is no EINTR. The loop's own thread blocks all signals but those
+ *                of faults (see PLIM_WORKER_SIGNALS).
  *   Cancellation The loop's own thread cannot be cancelled (pthread_cancel). Do not cancel a thread
  *                of yours while it is in run, run_until, run_once, poll or close: it would still
  *                count as the one that runs the loop. Nobody else could run it, and close would
  *                wait for ever. Disable its cancellation before, and end it by stop or close.
  *   Clock        With a `clock` of your own, sleeps still last as long as the real one says: the
  *                clock is asked again after each.
- *   Embedding    loop_scheduler_fd is for POSIX systems.
+ *   Embedding    loop_scheduler_fd is for POSIX systems. The loop itself watches no descriptors: to
+ *                wait for sockets, put it into an event loop that does.
  *   Size         A loop takes about 5 KiB, most of it for timers; it must not be moved or copied.
  *   Processes    Not shared between processes. After fork() the child has the memory of the loop
  *                but not its threads. There close and destroy return 0 at once and touch nothing,
@@ -148,7 +152,8 @@
  *                task inside which you fork must not return in the child. What had been accepted is
  *                the parent's. The descriptor stays open in the child until it calls exec.
  *   Languages    C11 or later, C++11 or later; a C file and a C++ file may share an object. Before
- *                C++20 set options field by field. On Windows link with -lsynchronization.
+ *                C++20 set options field by field. On Windows link with -lsynchronization, and
+ *                use gcc or clang: Microsoft's compiler is not supported, nobody has tried it.
  *
  * MACROS TO DEFINE BEFORE THE INCLUDE, if at all
  *   May differ between files:

@@ -28,7 +28,8 @@ PLIM_CALLED_ int loop_scheduler_enter_(loop_scheduler *l, bool own_thread)
     return error;
 }
 
-/* Ends waits for the loop's end: all, if it has come; else one, so that it runs what is left. */
+/* Wakes the threads blocked in close. If the loop is over, wakes all of them; otherwise wakes one,
+ * which takes over and runs what is left. */
 static inline void loop_scheduler_tell_closers_(loop_scheduler *l, plim_list_ *woken)
 {
     if (l->over_) {

@@ -1,5 +1,7 @@
 /* The types, and the lock. */
 
+/* Fields without '_' are public; the manual describes them, above loop_scheduler_stats. */
+
 struct loop_scheduler_task {
     void (*run)(loop_scheduler_task *task, int status);
     void *arg;

@@ -117,7 +117,7 @@ static inline size_t plim_metrics_bulkhead(char *out, size_t capacity, size_t at
          offsetof(bulkhead_stats, late)},
     };
     static const plim_metric_ wait = {"wait_seconds", "histogram",
-                                      "How long jobs and callers waited until they were let in.",
+                                      "How long jobs waited to begin, and callers to be let in.",
                                       PLIM_FORM_NS_, 0};
     static const plim_metric_ run = {"run_seconds", "histogram", "How long each attempt ran.",
                                      PLIM_FORM_NS_, 0};

@@ -79,14 +79,14 @@
  *     retried_total          counter    attempts after a first
  *     late_total             counter    bodies that returned after their run timeout
  *     longest_wait_seconds   gauge      how long the first in the queue has waited so far
- *     wait_seconds           histogram  how long jobs and callers waited until they were let in
+ *     wait_seconds           histogram  how long jobs waited to begin, and callers to be let in
  *     run_seconds            histogram  how long each attempt ran
  *   The last three stay 0 without BULKHEAD_TIMINGS.
  *
  *   of weighted_sem.h, all with weighted_sem_ before the name:
  *     weight_limit           gauge      the total weight that may execute at once
  *     weight_available       gauge      weight that is free now
- *     executing              gauge      jobs and pieces of bare weight that hold some now
+ *     executing              gauge      jobs that have started and not ended; no bare weight
  *     waiting                gauge      callers that wait for weight now
  *     errors_stored          gauge      errors that nobody has extracted yet
  *     errors_dropped_total   counter    errors lost because the store was full

@@ -17,7 +17,7 @@ static inline size_t plim_metrics_weighted_sem(char *out, size_t capacity, size_
          offsetof(weighted_sem_stats, total)},
         {"weight_available", "gauge", "Weight that is free now.", PLIM_FORM_U64_,
          offsetof(weighted_sem_stats, available)},
-        {"executing", "gauge", "Jobs and pieces of bare weight that hold some now.", PLIM_FORM_U32_,
+        {"executing", "gauge", "Jobs that have started and not ended.", PLIM_FORM_U32_,
          offsetof(weighted_sem_stats, executing)},
         {"waiting", "gauge", "Callers that wait for weight now.", PLIM_FORM_U32_,
          offsetof(weighted_sem_stats, waiting)},

@@ -23,7 +23,8 @@ typedef struct weighted_sem_options {
     uint32_t bypass_budget;  /* and how much weight in all, in totals (0: strict order) */
     const plim_executor *executor; /* runs the background jobs; is copied (NULL: own threads) */
     const char *name;  /* of own threads, on Linux; 15 characters are copied ("weighted_sem") */
-    size_t stack_size; /* of own threads, at least, in bytes (0: the system's default) */
+    size_t stack_size; /* of own threads, at least, in bytes, on POSIX systems (0: the system's
+                          default, which is 128 KB with musl and 512 KB on macOS) */
 } weighted_sem_options;
 
 /* A background job that failed. */

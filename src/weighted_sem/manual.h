@@ -123,13 +123,14 @@
  *                these calls; own threads cannot be. Jobs on own threads run with signals
  *                blocked, except those of faults: unblock them before you fork and exec, or define
  *                PLIM_WORKER_SIGNALS. stack_size, in the options, is the size of their stacks.
- *   Signals      No call is safe in a signal handler.
+ *   Signals      No call is safe in a signal handler. No signal ends a wait: there is no EINTR.
  *   Processes    Not shared between processes. In the child after fork(), close and destroy return
  *                0 at once and touch nothing: the child has no use of what init allocated, and does
  *                not free it. You may init anew at the same address. Before that, no other call is
  *                allowed in the child.
  *   Languages    C11 or later, C++11 or later; a C file and a C++ file may share an object. Before
- *                C++20 set options field by field. On Windows link with -lsynchronization.
+ *                C++20 set options field by field. On Windows link with -lsynchronization, and
+ *                use gcc or clang: Microsoft's compiler is not supported, nobody has tried it.
  *                C++: a job must not throw.
  *
  * MACROS TO DEFINE BEFORE THE INCLUDE, if at all

@@ -141,9 +141,9 @@ static inline void weighted_sem_vacate_(weighted_sem *w, weighted_sem_worker_ *w
 }
 
 /*
- * The thread is about to end, and so is the section. It joins those that have ended before it, so
- * at most the last one is left for destroy; a start never joins, for after this a thread may still
- * run destructors of the program, which may take their time, or the program's locks.
+ * The thread is about to exit, and so is the section. Before it exits, a worker joins the workers
+ * that exited earlier, so destroy has at most one left to join. A start never joins: an exiting
+ * thread may still run the program's thread-local destructors, and these may block.
  */
 PLIM_SLOW_ void weighted_sem_retire_(weighted_sem *w, weighted_sem_section_ *s,
                                      weighted_sem_worker_ *self)

@@ -90,7 +90,7 @@ TEST weighted_semaphores_are_written(void)
         "# HELP weighted_sem_weight_available Weight that is free now.\n"
         "# TYPE weighted_sem_weight_available gauge\n"
         "weighted_sem_weight_available{name=\"gpu\"} 2\n"
-        "# HELP weighted_sem_executing Jobs and pieces of bare weight that hold some now.\n"
+        "# HELP weighted_sem_executing Jobs that have started and not ended.\n"
         "# TYPE weighted_sem_executing gauge\n"
         "weighted_sem_executing{name=\"gpu\"} 3\n"
         "# HELP weighted_sem_waiting Callers that wait for weight now.\n"
@@ -258,8 +258,8 @@ TEST bulkheads_are_written(void)
     bulkhead_histogram_add(&b.run, PLIM_S(1000));
     size_t at = expect(0, "bulkhead_", expected, sizeof expected / sizeof expected[0]);
     at += (size_t)snprintf(wanted + at, ROOM - at,
-                           "# HELP bulkhead_wait_seconds How long jobs and callers waited until "
-                           "they were let in.\n# TYPE bulkhead_wait_seconds histogram\n");
+                           "# HELP bulkhead_wait_seconds How long jobs waited to begin, and "
+                           "callers to be let in.\n# TYPE bulkhead_wait_seconds histogram\n");
     at = expect_histogram(at, "bulkhead_wait_seconds", "a", 0, 3, "0.000000000");
     at = expect_histogram(at, "bulkhead_wait_seconds", "b", 0, 0, "0.000000000");
     at += (size_t)snprintf(wanted + at, ROOM - at,
