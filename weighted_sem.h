@@ -134,14 +134,14 @@
  *                C++: a job must not throw.
  *
  * MACROS TO DEFINE BEFORE THE INCLUDE, if at all
- *   May differ between files:
- *     WEIGHTED_SEM_IDLE_NS   how long an idle thread waits for a job before it ends (10 s); that of
- *                            the file whose start created it
+ *   May differ between files. The fast paths follow the file that calls them; everything else
+ *   follows the file that calls weighted_sem_init:
+ *     WEIGHTED_SEM_IDLE_NS   how long an idle thread waits for a job before it ends (10 s)
  *     PLIM_SPIN n            how often to look before sleeping (100; 0 never spins)
  *     PLIM_ASSERT(c, text)   called with c false when misuse is found that no error can report
  *     PLIM_USE_PTHREADS      POSIX threads even where C11's exist
- *     PLIM_WORKER_SIGNALS    blocks no signals: a thread made by a start in such a file keeps the
- *                            signal mask of the thread that called start
+ *     PLIM_WORKER_SIGNALS    blocks no signals: a thread made by a start keeps the signal mask of
+ *                            the thread that called start
  *   Must be the same in all files that share an object; nothing checks it:
  *     PLIM_MALLOC(size), PLIM_FREE(memory)   instead of malloc and free
  *     PLIM_PROCESS_SHARED    has no use here; for a semaphore.h beside this header

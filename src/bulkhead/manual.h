@@ -170,13 +170,13 @@
  *                C++: a job must not throw.
  *
  * MACROS TO DEFINE BEFORE THE INCLUDE, if at all
- *   May differ between files:
+ *   May differ between files. The fast paths follow the file that calls them; everything else
+ *   follows the file that calls bulkhead_init:
  *     PLIM_SPIN n            how often to look before sleeping (100; 0 never spins)
  *     PLIM_ASSERT(c, text)   called with c false when misuse is found that no error can report
  *     PLIM_USE_PTHREADS      POSIX mutexes even where C11's exist
  *     PLIM_WORKER_SIGNALS    threads made here keep the signal mask of the thread that makes them
- *     BULKHEAD_IDLE_NS       how long a worker waits for a job before it ends (10 s); that of the
- *                            file whose call starts the worker counts
+ *     BULKHEAD_IDLE_NS       how long a worker waits for a job before it ends (10 s)
  *   Must be the same in all files that share an object; nothing checks it:
  *     PLIM_MALLOC(size), PLIM_FREE(memory)   instead of malloc and free
  *     PLIM_PROCESS_SHARED    has no use here; for a semaphore.h beside this header
