@@ -363,8 +363,7 @@ static inline int bulkhead_options_from_names(bulkhead_options *options,
 static inline int bulkhead_parse_limit(const char *text, int32_t *value);
 
 /* Lets nobody in any more (ESHUTDOWN), and waits until all is over and the workers have ended, at
- * most timeout_ns (and 0.1 s for threads that are just ending). Several may close: each waits for
- * the same end. Blocks.
+ * most timeout_ns. Several may close: each waits for the same end. Blocks.
  *   DRAIN  What was accepted still runs, with its delays and retries. When a time above 0 has
  *          passed, what has not begun is ended as by ABORT. A time of 0 or less begins the drain
  *          and does not wait. A job that a done submits meanwhile is refused: if yours do that,
@@ -373,9 +372,9 @@ static inline int bulkhead_parse_limit(const char *text, int32_t *value);
  *   ABORT  Callers that wait get ESHUTDOWN. Jobs that have not begun end as ABORTED, in order. What
  *          runs goes on, and bulkhead_job_cancelled tells it so. Right for jobs that run as long as
  *          the program does.
- * Returns 0 all is over; ETIMEDOUT something is left (call it again); EINVAL; EDEADLK, having
- * changed nothing, if it would wait inside a job or a callback, or for ever while this thread holds
- * a permit. */
+ * Returns 0 all is over; ETIMEDOUT something is left, if only a thread that is about to end (call
+ * it again; for such a thread destroy waits by itself); EINVAL; EDEADLK, having changed nothing,
+ * if it would wait inside a job or a callback, or for ever while this thread holds a permit. */
 static inline int bulkhead_close(bulkhead *b, int how, int64_t timeout_ns);
 
 /* Ends the workers, if that has not been done, and frees what is left. Returns 0; EBUSY while
@@ -2481,6 +2480,21 @@ static inline bool plim_serves_(const void *object)
 
 #endif /* PLIM_PLACES_H_ */
 
+/* ==== src/core/stages.h ======================================================================= */
+
+#ifndef PLIM_STAGES_H_
+#define PLIM_STAGES_H_
+
+/* How far the end of an object has come. It only ever goes on, under the object's lock. */
+enum {
+    PLIM_OPEN_,
+    PLIM_DRAINING_, /* nobody is let in; what was accepted still comes to its end */
+    PLIM_ABORTING_, /* what has not begun is ended */
+    PLIM_OVER_      /* nothing is left but threads that end */
+};
+
+#endif /* PLIM_STAGES_H_ */
+
 /* ==== src/core/workers.h ====================================================================== */
 
 #ifndef PLIM_WORKERS_
@@ -2902,8 +2916,7 @@ struct bulkhead {
     uint64_t numbers;    /* given to jobs */
     uint64_t jobs;       /* accepted, and not ended */
     uint64_t settling;   /* workers that still have to do with a job that has ended */
-    bool closing, aborting;
-    bool quit; /* workers and supervisor are to go */
+    int stage;           /* PLIM_OPEN_ and so on; OVER: workers and supervisor are to go */
 
     plim_list_ parked;  /* idle workers, the warmest first */
     plim_list_ failing; /* workers whose start has failed, until they try again */
@@ -3542,13 +3555,13 @@ PLIM_SLOW_ void bulkhead_check_end_(bulkhead *b, bulkhead_section_ *s)
         return;
     }
     plim_end_waits_(&s->woken, &b->quiet, 0);
-    if (b->closing && !b->quit) {
-        b->quit = true;
+    if (b->stage == PLIM_DRAINING_ || b->stage == PLIM_ABORTING_) {
+        b->stage = PLIM_OVER_;
         b->searching += plim_end_waits_(&s->woken, &b->parked, 0);
         plim_end_waits_(&s->woken, &b->failing, 0);
         plim_end_waits_(&s->woken, &b->watch, 0);
     }
-    if (b->quit && bulkhead_is_over_(b)) {
+    if (b->stage == PLIM_OVER_ && bulkhead_is_over_(b)) {
         plim_end_waits_(&s->woken, &b->ends, 0);
     }
 }
@@ -3560,15 +3573,16 @@ PLIM_FAST_ void bulkhead_unlock_fast_(bulkhead *b, bulkhead_section_ *s)
         s->frame.thread = plim_thread_id_();
         plim_append_(&b->busy, &s->frame.node);
     }
-    if (b->closing || b->quiet.first != NULL) {
+    if (b->stage != PLIM_OPEN_ || b->quiet.first != NULL) {
         bulkhead_check_end_(b, s);
     }
     uint64_t queued = bulkhead_queued_(s->word);
     uint64_t in_use = plim_load_relaxed_(&b->permits) - (uint64_t)bulkhead_available_(s->word);
     b->peak_in_use = in_use > b->peak_in_use ? in_use : b->peak_in_use;
     b->peak_queued = queued > b->peak_queued ? queued : b->peak_queued;
-    bool watched = b->jobs != 0 || queued != 0 || b->room.first != NULL || b->quiet.first != NULL ||
-                   b->closing; /* a thread that rests is concerned by close and cancel only */
+    bool watched =
+        b->jobs != 0 || queued != 0 || b->room.first != NULL || b->quiet.first != NULL ||
+        b->stage != PLIM_OPEN_; /* a thread that rests is concerned by close and cancel only */
     plim_gate_unlock_(&b->gate, s->word, watched, &s->woken);
 }
 
@@ -4421,7 +4435,8 @@ PLIM_CALLED_ bulkhead_job *bulkhead_search_(bulkhead_worker_ *self, bool look)
             b->searching--;
         }
         bulkhead_job *job = bulkhead_take_job_(b, &s, self);
-        bool ends = leaves || b->quit || b->threads - b->stuck > plim_load_relaxed_(&b->permits);
+        bool ends = leaves || b->stage == PLIM_OVER_ ||
+                    b->threads - b->stuck > plim_load_relaxed_(&b->permits);
         if (job == NULL && ends) {
             b->threads--;
             bulkhead_unsettle_(b, self);
@@ -4456,7 +4471,7 @@ PLIM_SLOW_ bool bulkhead_worker_starts_(bulkhead_worker_ *self)
         }
         plim_waiter_init_(&waiter);
         bulkhead_section_ s = bulkhead_lock_(b);
-        bool quit = b->quit;
+        bool quit = b->stage == PLIM_OVER_;
         if (error == 0) {
             b->starting--;
             b->searching++;
@@ -4800,7 +4815,7 @@ PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
         while (b->timers != NULL && b->timers->at_ <= now && !told.some) {
             bulkhead_due_(b, &s, b->timers, now, &told);
         }
-        quit = b->quit;
+        quit = b->stage == PLIM_OVER_;
         bool sleeps = !quit && s.ended == NULL && s.entries == 0 && s.hires == 0 && !told.some;
         int64_t until = b->timers == NULL ? PLIM_FOREVER : b->timers->at_;
         if (sleeps) {
@@ -5085,7 +5100,7 @@ PLIM_CALLED_ int bulkhead_queue_up_(bulkhead *b, bulkhead_caller_ *self, int64_t
         bulkhead_section_ s = bulkhead_lock_(b);
         if (answer == BULKHEAD_NUDGED_) {
             self->nudged = false;
-            answer = b->aborting                       ? ESHUTDOWN
+            answer = b->stage >= PLIM_ABORTING_        ? ESHUTDOWN
                      : bulkhead_available_(s.word) > 0 ? 0
                                                        : BULKHEAD_NUDGED_;
             if (answer == 0) {
@@ -5123,8 +5138,8 @@ PLIM_CALLED_ int bulkhead_get_in_(bulkhead *b, int64_t timeout_ns, int64_t since
     bulkhead_section_ s = bulkhead_lock_(b);
     bool takes = bulkhead_takes_(s.word);
     error = !again ? bulkhead_refusal_(s.word, takes, bulkhead_has_room_(b, s.word), timeout_ns)
-            : b->aborting ? ESHUTDOWN
-                          : 0;
+            : b->stage >= PLIM_ABORTING_ ? ESHUTDOWN
+                                         : 0;
     if (error == 0 && takes) {
         s.word -= BULKHEAD_PERMIT_ONE_;
     } else if (error == 0 && bulkhead_nests_too_deep_(b, &nest, timeout_ns)) {
@@ -5359,10 +5374,10 @@ PLIM_CALLED_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t t
 static inline bulkhead_outcome bulkhead_stopped_(const bulkhead *b, const bulkhead_job *job)
 {
     bool cancelled = plim_load_relaxed_(&job->cancelled_) != 0;
-    return !cancelled && !b->aborting ? BULKHEAD_PENDING
-           : job->attempt != 0        ? BULKHEAD_FAILED
-           : cancelled                ? BULKHEAD_CANCELLED
-                                      : BULKHEAD_ABORTED;
+    return !cancelled && b->stage < PLIM_ABORTING_ ? BULKHEAD_PENDING
+           : job->attempt != 0                     ? BULKHEAD_FAILED
+           : cancelled                             ? BULKHEAD_CANCELLED
+                                                   : BULKHEAD_ABORTED;
 }
 
 /* Waits until then, for the time of the job; less if there is no point any more. `accepted`: not by
@@ -5373,7 +5388,7 @@ PLIM_SLOW_ void bulkhead_rest_(bulkhead *b, const bulkhead_job *job, int64_t unt
         plim_waiter_ self;
         plim_waiter_init_(&self);
         bulkhead_section_ s = bulkhead_lock_(b);
-        rests = accepted ? bulkhead_stopped_(b, job) == BULKHEAD_PENDING : !b->closing;
+        rests = accepted ? bulkhead_stopped_(b, job) == BULKHEAD_PENDING : b->stage == PLIM_OPEN_;
         if (rests) {
             plim_append_(&b->resting, &self.node);
         }
@@ -5487,7 +5502,7 @@ PLIM_SLOW_ int bulkhead_submit_here_(bulkhead *b, bulkhead_job *job, int64_t tim
     int error = bulkhead_get_in_(b, expires ? job->start_within_ns : timeout_ns, since, false);
     const bool expired = error == ETIMEDOUT && expires;
     bulkhead_section_ s = bulkhead_lock_(b);
-    if (expired && b->closing) {
+    if (expired && b->stage != PLIM_OPEN_) {
         error = ESHUTDOWN; /* nobody waits for it any more */
     }
     if (error != 0 && (!expired || error == ESHUTDOWN)) {
@@ -5811,11 +5826,16 @@ PLIM_SLOW_ int bulkhead_wait_idle_(bulkhead *b, int64_t timeout_ns)
     return error;
 }
 
+static inline void bulkhead_advance_(bulkhead *b, int stage)
+{
+    b->stage = b->stage < stage ? stage : b->stage;
+}
+
 /* Sends away everybody who waits. What is ready comes before what is queued. */
 PLIM_SLOW_ void bulkhead_abort_(bulkhead *b, bulkhead_section_ *s)
 {
     plim_list_ *lists[] = {&b->ready_jobs, &b->queue, &b->later};
-    b->aborting = true;
+    bulkhead_advance_(b, PLIM_ABORTING_);
     plim_end_waits_(&s->woken, &b->resting, 0);
     for (bulkhead_worker_ *at = b->workers; at != NULL; at = at->next) {
         if (at->job != NULL) {
@@ -5873,7 +5893,7 @@ PLIM_SLOW_ int bulkhead_close_(bulkhead *b, int how, int64_t timeout_ns)
         return EDEADLK;
     }
     s.word |= BULKHEAD_CLOSED_;
-    b->closing = true;
+    bulkhead_advance_(b, PLIM_DRAINING_);
     plim_end_waits_(&s.woken, &b->room, ESHUTDOWN);
     plim_end_waits_(&s.woken, &b->resting, 0);
     if (how == BULKHEAD_ABORT) {
@@ -5883,9 +5903,7 @@ PLIM_SLOW_ int bulkhead_close_(bulkhead *b, int how, int64_t timeout_ns)
     if (error == ETIMEDOUT && timeout_ns > 0) {
         s = bulkhead_lock_(b);
         bulkhead_abort_(b, &s);
-        /* If nothing runs, what is left are threads that end: let them. */
-        bool runs = bulkhead_available_(s.word) != (int64_t)plim_load_relaxed_(&b->permits);
-        error = bulkhead_await_end_(b, &s, runs ? 0 : PLIM_MS(100));
+        error = bulkhead_await_end_(b, &s, 0);
     }
     return error;
 }
@@ -5901,7 +5919,7 @@ PLIM_SLOW_ int bulkhead_destroy_(bulkhead *b)
         return EBUSY;
     }
     s.word |= BULKHEAD_CLOSED_;
-    b->closing = true;
+    bulkhead_advance_(b, PLIM_DRAINING_);
     bulkhead_await_end_(b, &s, PLIM_FOREVER);
     for (bulkhead_worker_ *at = b->gone; at != NULL; at = at->next_free) {
         plim_worker_join_(at->thread);

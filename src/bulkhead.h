@@ -15,6 +15,7 @@
 #include "core/gate.h"
 #include "core/spin_lock.h"
 #include "core/places.h"
+#include "core/stages.h"
 #include "core/workers.h"
 
 #include "bulkhead/word.h"

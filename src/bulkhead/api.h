@@ -171,8 +171,7 @@ static inline int bulkhead_options_from_names(bulkhead_options *options,
 static inline int bulkhead_parse_limit(const char *text, int32_t *value);
 
 /* Lets nobody in any more (ESHUTDOWN), and waits until all is over and the workers have ended, at
- * most timeout_ns (and 0.1 s for threads that are just ending). Several may close: each waits for
- * the same end. Blocks.
+ * most timeout_ns. Several may close: each waits for the same end. Blocks.
  *   DRAIN  What was accepted still runs, with its delays and retries. When a time above 0 has
  *          passed, what has not begun is ended as by ABORT. A time of 0 or less begins the drain
  *          and does not wait. A job that a done submits meanwhile is refused: if yours do that,
@@ -181,9 +180,9 @@ static inline int bulkhead_parse_limit(const char *text, int32_t *value);
  *   ABORT  Callers that wait get ESHUTDOWN. Jobs that have not begun end as ABORTED, in order. What
  *          runs goes on, and bulkhead_job_cancelled tells it so. Right for jobs that run as long as
  *          the program does.
- * Returns 0 all is over; ETIMEDOUT something is left (call it again); EINVAL; EDEADLK, having
- * changed nothing, if it would wait inside a job or a callback, or for ever while this thread holds
- * a permit. */
+ * Returns 0 all is over; ETIMEDOUT something is left, if only a thread that is about to end (call
+ * it again; for such a thread destroy waits by itself); EINVAL; EDEADLK, having changed nothing,
+ * if it would wait inside a job or a callback, or for ever while this thread holds a permit. */
 static inline int bulkhead_close(bulkhead *b, int how, int64_t timeout_ns);
 
 /* Ends the workers, if that has not been done, and frees what is left. Returns 0; EBUSY while

@@ -64,7 +64,7 @@ PLIM_CALLED_ int bulkhead_queue_up_(bulkhead *b, bulkhead_caller_ *self, int64_t
         bulkhead_section_ s = bulkhead_lock_(b);
         if (answer == BULKHEAD_NUDGED_) {
             self->nudged = false;
-            answer = b->aborting                       ? ESHUTDOWN
+            answer = b->stage >= PLIM_ABORTING_        ? ESHUTDOWN
                      : bulkhead_available_(s.word) > 0 ? 0
                                                        : BULKHEAD_NUDGED_;
             if (answer == 0) {
@@ -102,8 +102,8 @@ PLIM_CALLED_ int bulkhead_get_in_(bulkhead *b, int64_t timeout_ns, int64_t since
     bulkhead_section_ s = bulkhead_lock_(b);
     bool takes = bulkhead_takes_(s.word);
     error = !again ? bulkhead_refusal_(s.word, takes, bulkhead_has_room_(b, s.word), timeout_ns)
-            : b->aborting ? ESHUTDOWN
-                          : 0;
+            : b->stage >= PLIM_ABORTING_ ? ESHUTDOWN
+                                         : 0;
     if (error == 0 && takes) {
         s.word -= BULKHEAD_PERMIT_ONE_;
     } else if (error == 0 && bulkhead_nests_too_deep_(b, &nest, timeout_ns)) {

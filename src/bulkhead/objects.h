@@ -164,8 +164,7 @@ struct bulkhead {
     uint64_t numbers;    /* given to jobs */
     uint64_t jobs;       /* accepted, and not ended */
     uint64_t settling;   /* workers that still have to do with a job that has ended */
-    bool closing, aborting;
-    bool quit; /* workers and supervisor are to go */
+    int stage;           /* PLIM_OPEN_ and so on; OVER: workers and supervisor are to go */
 
     plim_list_ parked;  /* idle workers, the warmest first */
     plim_list_ failing; /* workers whose start has failed, until they try again */

@@ -51,13 +51,13 @@ PLIM_SLOW_ void bulkhead_check_end_(bulkhead *b, bulkhead_section_ *s)
         return;
     }
     plim_end_waits_(&s->woken, &b->quiet, 0);
-    if (b->closing && !b->quit) {
-        b->quit = true;
+    if (b->stage == PLIM_DRAINING_ || b->stage == PLIM_ABORTING_) {
+        b->stage = PLIM_OVER_;
         b->searching += plim_end_waits_(&s->woken, &b->parked, 0);
         plim_end_waits_(&s->woken, &b->failing, 0);
         plim_end_waits_(&s->woken, &b->watch, 0);
     }
-    if (b->quit && bulkhead_is_over_(b)) {
+    if (b->stage == PLIM_OVER_ && bulkhead_is_over_(b)) {
         plim_end_waits_(&s->woken, &b->ends, 0);
     }
 }
@@ -69,15 +69,16 @@ PLIM_FAST_ void bulkhead_unlock_fast_(bulkhead *b, bulkhead_section_ *s)
         s->frame.thread = plim_thread_id_();
         plim_append_(&b->busy, &s->frame.node);
     }
-    if (b->closing || b->quiet.first != NULL) {
+    if (b->stage != PLIM_OPEN_ || b->quiet.first != NULL) {
         bulkhead_check_end_(b, s);
     }
     uint64_t queued = bulkhead_queued_(s->word);
     uint64_t in_use = plim_load_relaxed_(&b->permits) - (uint64_t)bulkhead_available_(s->word);
     b->peak_in_use = in_use > b->peak_in_use ? in_use : b->peak_in_use;
     b->peak_queued = queued > b->peak_queued ? queued : b->peak_queued;
-    bool watched = b->jobs != 0 || queued != 0 || b->room.first != NULL || b->quiet.first != NULL ||
-                   b->closing; /* a thread that rests is concerned by close and cancel only */
+    bool watched =
+        b->jobs != 0 || queued != 0 || b->room.first != NULL || b->quiet.first != NULL ||
+        b->stage != PLIM_OPEN_; /* a thread that rests is concerned by close and cancel only */
     plim_gate_unlock_(&b->gate, s->word, watched, &s->woken);
 }
 

@@ -60,7 +60,7 @@ PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
         while (b->timers != NULL && b->timers->at_ <= now && !told.some) {
             bulkhead_due_(b, &s, b->timers, now, &told);
         }
-        quit = b->quit;
+        quit = b->stage == PLIM_OVER_;
         bool sleeps = !quit && s.ended == NULL && s.entries == 0 && s.hires == 0 && !told.some;
         int64_t until = b->timers == NULL ? PLIM_FOREVER : b->timers->at_;
         if (sleeps) {

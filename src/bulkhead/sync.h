@@ -4,10 +4,10 @@
 static inline bulkhead_outcome bulkhead_stopped_(const bulkhead *b, const bulkhead_job *job)
 {
     bool cancelled = plim_load_relaxed_(&job->cancelled_) != 0;
-    return !cancelled && !b->aborting ? BULKHEAD_PENDING
-           : job->attempt != 0        ? BULKHEAD_FAILED
-           : cancelled                ? BULKHEAD_CANCELLED
-                                      : BULKHEAD_ABORTED;
+    return !cancelled && b->stage < PLIM_ABORTING_ ? BULKHEAD_PENDING
+           : job->attempt != 0                     ? BULKHEAD_FAILED
+           : cancelled                             ? BULKHEAD_CANCELLED
+                                                   : BULKHEAD_ABORTED;
 }
 
 /* Waits until then, for the time of the job; less if there is no point any more. `accepted`: not by
@@ -18,7 +18,7 @@ PLIM_SLOW_ void bulkhead_rest_(bulkhead *b, const bulkhead_job *job, int64_t unt
         plim_waiter_ self;
         plim_waiter_init_(&self);
         bulkhead_section_ s = bulkhead_lock_(b);
-        rests = accepted ? bulkhead_stopped_(b, job) == BULKHEAD_PENDING : !b->closing;
+        rests = accepted ? bulkhead_stopped_(b, job) == BULKHEAD_PENDING : b->stage == PLIM_OPEN_;
         if (rests) {
             plim_append_(&b->resting, &self.node);
         }
@@ -132,7 +132,7 @@ PLIM_SLOW_ int bulkhead_submit_here_(bulkhead *b, bulkhead_job *job, int64_t tim
     int error = bulkhead_get_in_(b, expires ? job->start_within_ns : timeout_ns, since, false);
     const bool expired = error == ETIMEDOUT && expires;
     bulkhead_section_ s = bulkhead_lock_(b);
-    if (expired && b->closing) {
+    if (expired && b->stage != PLIM_OPEN_) {
         error = ESHUTDOWN; /* nobody waits for it any more */
     }
     if (error != 0 && (!expired || error == ESHUTDOWN)) {

@@ -62,11 +62,16 @@ PLIM_SLOW_ int bulkhead_wait_idle_(bulkhead *b, int64_t timeout_ns)
     return error;
 }
 
+static inline void bulkhead_advance_(bulkhead *b, int stage)
+{
+    b->stage = b->stage < stage ? stage : b->stage;
+}
+
 /* Sends away everybody who waits. What is ready comes before what is queued. */
 PLIM_SLOW_ void bulkhead_abort_(bulkhead *b, bulkhead_section_ *s)
 {
     plim_list_ *lists[] = {&b->ready_jobs, &b->queue, &b->later};
-    b->aborting = true;
+    bulkhead_advance_(b, PLIM_ABORTING_);
     plim_end_waits_(&s->woken, &b->resting, 0);
     for (bulkhead_worker_ *at = b->workers; at != NULL; at = at->next) {
         if (at->job != NULL) {
@@ -124,7 +129,7 @@ PLIM_SLOW_ int bulkhead_close_(bulkhead *b, int how, int64_t timeout_ns)
         return EDEADLK;
     }
     s.word |= BULKHEAD_CLOSED_;
-    b->closing = true;
+    bulkhead_advance_(b, PLIM_DRAINING_);
     plim_end_waits_(&s.woken, &b->room, ESHUTDOWN);
     plim_end_waits_(&s.woken, &b->resting, 0);
     if (how == BULKHEAD_ABORT) {
@@ -134,9 +139,7 @@ PLIM_SLOW_ int bulkhead_close_(bulkhead *b, int how, int64_t timeout_ns)
     if (error == ETIMEDOUT && timeout_ns > 0) {
         s = bulkhead_lock_(b);
         bulkhead_abort_(b, &s);
-        /* If nothing runs, what is left are threads that end: let them. */
-        bool runs = bulkhead_available_(s.word) != (int64_t)plim_load_relaxed_(&b->permits);
-        error = bulkhead_await_end_(b, &s, runs ? 0 : PLIM_MS(100));
+        error = bulkhead_await_end_(b, &s, 0);
     }
     return error;
 }
@@ -152,7 +155,7 @@ PLIM_SLOW_ int bulkhead_destroy_(bulkhead *b)
         return EBUSY;
     }
     s.word |= BULKHEAD_CLOSED_;
-    b->closing = true;
+    bulkhead_advance_(b, PLIM_DRAINING_);
     bulkhead_await_end_(b, &s, PLIM_FOREVER);
     for (bulkhead_worker_ *at = b->gone; at != NULL; at = at->next_free) {
         plim_worker_join_(at->thread);

@@ -58,7 +58,8 @@ PLIM_CALLED_ bulkhead_job *bulkhead_search_(bulkhead_worker_ *self, bool look)
             b->searching--;
         }
         bulkhead_job *job = bulkhead_take_job_(b, &s, self);
-        bool ends = leaves || b->quit || b->threads - b->stuck > plim_load_relaxed_(&b->permits);
+        bool ends = leaves || b->stage == PLIM_OVER_ ||
+                    b->threads - b->stuck > plim_load_relaxed_(&b->permits);
         if (job == NULL && ends) {
             b->threads--;
             bulkhead_unsettle_(b, self);
@@ -93,7 +94,7 @@ PLIM_SLOW_ bool bulkhead_worker_starts_(bulkhead_worker_ *self)
         }
         plim_waiter_init_(&waiter);
         bulkhead_section_ s = bulkhead_lock_(b);
-        bool quit = b->quit;
+        bool quit = b->stage == PLIM_OVER_;
         if (error == 0) {
             b->starting--;
             b->searching++;

@@ -112,7 +112,7 @@ const char *explore_bad_rest(uint64_t word)
     if (b->ready != 0 && b->parked.first != NULL) {
         return "lost wake-up: a job is ready, and a worker sleeps";
     }
-    if (b->room.first != NULL && (bulkhead_has_room_(b, word) || b->closing ||
+    if (b->room.first != NULL && (bulkhead_has_room_(b, word) || b->stage != PLIM_OPEN_ ||
                                   (b->queue.first == NULL && bulkhead_available_(word) > 0))) {
         return "lost wake-up: there is room, and a submitter waits";
     }
@@ -219,7 +219,7 @@ static int run_and_fail(bulkhead_job *job)
 {
     explore_check(world.told == 0);
     run_it(job);
-    world.told = world.b.aborting;
+    world.told = world.b.stage >= PLIM_ABORTING_;
     return EIO;
 }
 
@@ -299,7 +299,7 @@ static void all_given_back(void)
         explore_check(bulkhead_available_(b->gate.word) == (int64_t)b->permits);
         explore_check(bulkhead_queued_(b->gate.word) == 0 && b->queue.first == NULL);
         explore_check((b->gate.word & PLIM_HELD_) == 0 && b->nestings.first == NULL);
-        explore_check((b->gate.word & PLIM_WATCHED_) == 0 || b->closing);
+        explore_check((b->gate.word & PLIM_WATCHED_) == 0 || b->stage != PLIM_OPEN_);
         explore_check(plim_available_(b->gate.lock.word) == 1 && b->jobs == 0);
     }
 }
