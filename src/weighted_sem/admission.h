@@ -7,7 +7,28 @@ static inline void weighted_sem_left_queue_(weighted_sem *w, const weighted_sem_
     w->favoured = w->favoured == sleeper ? NULL : w->favoured;
 }
 
-/* Takes the weight for the sleeper's task. */
+/* Gives a task to the workers that there are; false if none is free for it. */
+static inline bool weighted_sem_hand_over_(weighted_sem *w, weighted_sem_section_ *s,
+                                           const weighted_sem_task_ *task)
+{
+    uint64_t ready = plim_load_relaxed_(&w->ready);
+    if (ready == w->searching) {
+        plim_node_ *idle = w->parked.first;
+        while (idle != NULL &&
+               !plim_end_wait_(&s->woken, &w->parked, (plim_waiter_ *)(void *)idle, 0)) {
+            idle = idle->next; /* that one is leaving */
+        }
+        if (idle == NULL) {
+            return false;
+        }
+        w->searching++;
+    }
+    w->ready_ring[(w->ready_first + (size_t)ready) % w->ready_capacity] = *task;
+    plim_store_relaxed_(&w->ready, ready + 1);
+    return true;
+}
+
+/* Takes the weight for the sleeper's task, and hands the task over if a worker is free for it. */
 static inline void weighted_sem_let_in_(weighted_sem *w, weighted_sem_section_ *s,
                                         weighted_sem_sleeper_ *sleeper)
 {
@@ -17,6 +38,8 @@ static inline void weighted_sem_let_in_(weighted_sem *w, weighted_sem_section_ *
     if (sleeper->job) {
         sleeper->task.sequence = plim_add_relaxed_(&w->started, 1) + 1;
     }
+    const bool starts = sleeper->task.fn != NULL && w->executor.execute == NULL;
+    sleeper->handed = starts && weighted_sem_hand_over_(w, s, &sleeper->task);
 }
 
 /* Lets in whoever may. Called in every section that may have changed who does: the one place where

@@ -16,7 +16,6 @@ static inline void weighted_sem_look_away_(weighted_sem *w)
 /* Gets the sleeper's weight, and runs its task if it has one: 0, or why not. */
 PLIM_SLOW_ int weighted_sem_enter_(weighted_sem *w, weighted_sem_sleeper_ *self, int64_t timeout_ns)
 {
-    const bool own = w->executor.execute == NULL; /* then a task is handed over under the lock */
     weighted_sem_section_ s = weighted_sem_lock_(w);
     int error = weighted_sem_refusal_(w, &s, self);
     if (error != 0) {
@@ -25,7 +24,6 @@ PLIM_SLOW_ int weighted_sem_enter_(weighted_sem *w, weighted_sem_sleeper_ *self,
     }
     if (w->queue.first == NULL && weighted_sem_fits_(s.word, self->weight, self->job)) {
         weighted_sem_let_in_(w, &s, self);
-        self->handed = own && self->task.fn != NULL && weighted_sem_hand_over_(w, &s, &self->task);
         weighted_sem_unlock_(w, &s);
         return 0;
     }

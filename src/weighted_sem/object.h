@@ -8,12 +8,11 @@ typedef struct weighted_sem_task_ {
     uint64_t epoch; /* in which it was let in, see "Drains" */
 } weighted_sem_task_;
 
-/* Somebody who sleeps: a caller in the queue, a drain, an idle worker. Every node of our lists is
- * one. */
+/* Somebody who sleeps: a caller in the queue, or a drain. */
 typedef struct weighted_sem_sleeper_ {
     plim_waiter_ waiter;     /* the first member, as the node is in it */
     bool job;                /* in the queue: it wants to execute, not just bare weight */
-    bool handed;             /* somebody else has seen to it that the task runs */
+    bool handed;             /* a worker has its task, or is about to */
     bool counted;            /* in the queue: it is part of `waiting` */
     uint32_t left;           /* a drain: see "Drains" */
     uint64_t weight;         /* in the queue: what it wants, */

@@ -12,8 +12,9 @@
  * worker takes a task (both go down by 1) or parks, but only if there is none. A worker that ends a
  * task takes the next without having searched. So in a busy stretch nobody sleeps or is woken.
  *
- * A start that had to wait is let in by somebody else. If that is a worker that has just ended a
- * task, it runs the new one itself and there is nothing to hand over.
+ * A start that had to wait is let in by somebody else, who hands its task over in the same section.
+ * A worker that has just ended a task counts itself as searching before that: so it wakes nobody for
+ * a task that it takes itself.
  */
 
 /* From now on the calling thread runs the worker's task. */
@@ -74,27 +75,6 @@ PLIM_SLOW_ void weighted_sem_undo_(weighted_sem *w, const weighted_sem_task_ *ta
     weighted_sem_put_(w, s, task->weight, task->epoch);
 }
 
-/* Gives a task to the workers that there are; false if none is free for it. */
-static inline bool weighted_sem_hand_over_(weighted_sem *w, weighted_sem_section_ *s,
-                                           const weighted_sem_task_ *task)
-{
-    uint64_t ready = plim_load_relaxed_(&w->ready);
-    if (ready == w->searching) {
-        plim_node_ *idle = w->parked.first;
-        while (idle != NULL &&
-               !plim_end_wait_(&s->woken, &w->parked, (plim_waiter_ *)(void *)idle, 0)) {
-            idle = idle->next; /* that one is leaving */
-        }
-        if (idle == NULL) {
-            return false;
-        }
-        w->searching++;
-    }
-    w->ready_ring[(w->ready_first + (size_t)ready) % w->ready_capacity] = *task;
-    plim_store_relaxed_(&w->ready, ready + 1);
-    return true;
-}
-
 /* Takes the next task, if there is one. */
 static inline bool weighted_sem_pick_(weighted_sem *w, weighted_sem_worker_ *self)
 {
@@ -107,31 +87,6 @@ static inline bool weighted_sem_pick_(weighted_sem *w, weighted_sem_worker_ *sel
     plim_store_relaxed_(&w->ready, ready - 1);
     weighted_sem_run_begins_(w, self);
     return true;
-}
-
-static inline bool weighted_sem_few_(const plim_list_ *list)
-{
-    int n = 0;
-    for (plim_node_ *at = list->first; at != NULL && n <= 8; at = at->next) {
-        n++;
-    }
-    return n <= 8;
-}
-
-/* Takes the task of a start that this very section has let in. */
-static inline bool weighted_sem_pick_woken_(weighted_sem *w, weighted_sem_section_ *s,
-                                            weighted_sem_worker_ *self)
-{
-    for (plim_node_ *node = s->woken.first; node != NULL; node = node->next) {
-        weighted_sem_sleeper_ *at = (weighted_sem_sleeper_ *)(void *)node;
-        if (at->task.fn != NULL) {
-            at->handed = true;
-            self->task = at->task;
-            weighted_sem_run_begins_(w, self);
-            return true;
-        }
-    }
-    return false;
 }
 
 static inline void weighted_sem_vacate_(weighted_sem *w, weighted_sem_worker_ *worker)
@@ -185,20 +140,19 @@ PLIM_SLOW_ bool weighted_sem_next_task_(weighted_sem_worker_ *self, int result)
 {
     weighted_sem *w = self->sem;
     weighted_sem_section_ s = weighted_sem_lock_(w);
+    w->searching++;
     weighted_sem_run_ends_(w, &s, self, result);
-    /* Those that were let in have to be woken first: if they are many, others begin sooner. */
-    bool found = weighted_sem_few_(&s.woken) &&
-                 (weighted_sem_pick_(w, self) || weighted_sem_pick_woken_(w, &s, self));
-    w->searching += !found;
+    bool found = weighted_sem_pick_(w, self);
+    w->searching -= found;
     bool look = w->searching <= WEIGHTED_SEM_SEARCHERS_;
     weighted_sem_unlock_(w, &s);
     while (!found) { /* counted as searching */
-        weighted_sem_sleeper_ idle;
+        plim_waiter_ idle;
         if (look) {
             weighted_sem_look_(w);
         }
         look = true;
-        weighted_sem_sleeper_init_(&idle);
+        plim_waiter_init_(&idle);
         s = weighted_sem_lock_(w);
         w->searching--;
         found = weighted_sem_pick_(w, self);
@@ -207,12 +161,12 @@ PLIM_SLOW_ bool weighted_sem_next_task_(weighted_sem_worker_ *self, int result)
             return false;
         }
         if (!found) {
-            plim_prepend_(&w->parked, &idle.waiter.node);
+            plim_prepend_(&w->parked, &idle.node);
         }
         weighted_sem_unlock_(w, &s);
-        if (!found && plim_sleep_(&idle.waiter, WEIGHTED_SEM_IDLE_NS, false) == ETIMEDOUT) {
+        if (!found && plim_sleep_(&idle, WEIGHTED_SEM_IDLE_NS, false) == ETIMEDOUT) {
             s = weighted_sem_lock_(w);
-            plim_unlink_(&w->parked, &idle.waiter.node);
+            plim_unlink_(&w->parked, &idle.node);
             weighted_sem_retire_(w, &s, self);
             return false;
         }
