@@ -32,7 +32,7 @@
  *   what runs on the loop runs one after the other, and needs no lock.
  *
  *   To the loop, from any thread:
- *     loop_scheduler_post, _post_for, _post_list   a task, in memory of yours
+ *     loop_scheduler_post, _post_for               a task, in memory of yours
  *     loop_scheduler_cancel                        takes it back
  *     loop_scheduler_call, _call_for               a function, and waits for what it returns
  *     loop_scheduler_timer_start, _timer_cancel    later, once or again and again
@@ -40,7 +40,7 @@
  *     loop_scheduler_executor                      the loop, for whoever takes a plim_executor
  *   Who runs it:
  *     loop_scheduler_start                         a thread of its own; or the caller's:
- *     loop_scheduler_run, _run_until, _run_once, _poll
+ *     loop_scheduler_run, _run_once, _poll
  *     loop_scheduler_fd, _next_timeout             to live inside somebody else's event loop
  *     loop_scheduler_stop                          ends run, and what is queued stays
  *   Its end:
@@ -77,7 +77,7 @@
  *     EAGAIN     the queue is full; poll found nothing to run; the system has no thread
  *     ETIMEDOUT  not in time; a close that has begun and is not over
  *     ESHUTDOWN  closed
- *     ECANCELED  accepted, but the loop was closed before it ran; a run_until was stopped
+ *     ECANCELED  accepted, but the loop was closed before it ran
  *     EDEADLK    would wait for itself: see LIMITS
  *     EBUSY      another thread runs the loop; destroy while anything is left; a timer that was
  *                cancelled while its run is being called: the one answer that is not a failure
@@ -138,8 +138,8 @@
  *                ends a wait: there is no EINTR. The loop's own thread blocks all signals but those
  *                of faults (see PLIM_WORKER_SIGNALS).
  *   Cancellation The loop's own thread cannot be cancelled (pthread_cancel). Do not cancel a thread
- *                of yours while it is in run, run_until, run_once, poll or close: it would still
- *                count as the one that runs the loop. Nobody else could run it, and close would
+ *                of yours while it is in run, run_once, poll or close: it would still count as
+ *                the one that runs the loop. Nobody else could run it, and close would
  *                wait for ever. Disable its cancellation before, and end it by stop or close.
  *   Clock        With a `clock` of your own, sleeps still last as long as the real one says: the
  *                clock is asked again after each.
@@ -195,13 +195,6 @@ typedef struct plim_executor plim_executor;
 
 enum { LOOP_SCHEDULER_DRAIN, LOOP_SCHEDULER_NOW }; /* how to close */
 
-/* What a periodic timer does when it is late by a period or more. */
-enum {
-    LOOP_SCHEDULER_SKIP,  /* leaves out what it has missed, counts it, and keeps its phase */
-    LOOP_SCHEDULER_BURST, /* makes up for it: as many calls as periods */
-    LOOP_SCHEDULER_DELAY  /* the next period begins when the call has returned */
-};
-
 /* All zero is a loop with a queue without limit. */
 typedef struct loop_scheduler_options {
     uint32_t max_queue;           /* tasks that wait to run, at most 2^30 - 1 (0: unlimited).
@@ -235,7 +228,6 @@ typedef struct loop_scheduler_options {
  *     void (*run)(loop_scheduler_timer *timer, int status);  status: 0, or ECANCELED
  *     void *arg;                                             yours
  *     uint64_t missed;                                       periods left out since it was started
- *     int policy;                                            what to do when late: see above
  *
  * Work to be done elsewhere:
  *
@@ -301,21 +293,20 @@ static inline int loop_scheduler_start(loop_scheduler *l);
  * before. */
 static inline int loop_scheduler_run(loop_scheduler *l);
 
-/* The same, until done(arg), which is asked before each turn, says so, at most timeout_ns. Returns
- * 0 it did; ETIMEDOUT; ECANCELED stopped; ESHUTDOWN closed; EBUSY, EDEADLK, EINVAL as above. */
-static inline int loop_scheduler_run_until(loop_scheduler *l, bool (*done)(void *arg), void *arg,
-                                           int64_t timeout_ns);
-
 /* One turn; waits at most timeout_ns for something to do. Returns 0 something ran; ETIMEDOUT
- * nothing did, or it was stopped; otherwise as run. */
+ * nothing did, or it was stopped; otherwise as run. To run until something of yours is done:
+ *
+ *     while (!done && loop_scheduler_run_once(l, PLIM_FOREVER) == 0) {
+ *     }
+ */
 static inline int loop_scheduler_run_once(loop_scheduler *l, int64_t timeout_ns);
 
 /* One turn without waiting. Returns 0 something ran; EAGAIN nothing did, or it was stopped;
  * otherwise as run. */
 static inline int loop_scheduler_poll(loop_scheduler *l);
 
-/* Ends run, on whichever thread, after the current task, and run_until and run_once likewise; what
- * is queued stays for the next one. If nobody runs it, the next one ends at once. A loop that is
+/* Ends run, on whichever thread, after the current task, and run_once likewise; what is queued
+ * stays for the next one. If nobody runs it, the next one ends at once. A loop that is
  * being closed does not stop before that is done. It is used up by the run that it finds, however
  * that ends; run_once and poll count as one, and run nothing then. Never blocks; any thread or
  * signal handler. */
@@ -353,11 +344,6 @@ static inline int loop_scheduler_post(loop_scheduler *l, loop_scheduler_task *ta
 static inline int loop_scheduler_post_for(loop_scheduler *l, loop_scheduler_task *task,
                                           int64_t timeout_ns);
 
-/* Queues count tasks, one behind the other, in one step: all or none. The same task twice is not
- * noticed. Returns as post does: so always EAGAIN if count is above max_queue. */
-static inline int loop_scheduler_post_list(loop_scheduler *l, loop_scheduler_task *const tasks[],
-                                           size_t count);
-
 /* Takes a post back. Never blocks; any thread. Requires: its memory is still there, and its post
  * has returned. Returns 0: it will not run, and its run is called with ECANCELED, on the loop and
  * in its turn; EALREADY it runs, has run, or was cancelled; ENOENT it was never posted. */
@@ -377,9 +363,11 @@ static inline int loop_scheduler_call_for(loop_scheduler *l, int (*fn)(void *), 
 /* ---- Timers ---- */
 
 /* Calls timer->run on the loop after delay_ns, and then every period_ns (0 or less: once). A delay
- * of 0 or less is the next turn (or the next 64 tasks of this one). One that is armed is armed
- * anew; one whose cancellation has not been told yet is armed instead. Never blocks; any thread.
- * Returns 0; EINVAL no run, or no such policy; ESHUTDOWN. */
+ * of 0 or less is the next turn (or the next 64 tasks of this one). A periodic timer that is late
+ * by a period or more leaves out what it has missed, counts it in `missed`, and keeps its phase. If
+ * the pause between two calls matters more than the phase, start it once, and again in its run. One
+ * that is armed is armed anew; one whose cancellation has not been told yet is armed instead. Never
+ * blocks; any thread. Returns 0; EINVAL no run; ESHUTDOWN. */
 static inline int loop_scheduler_timer_start(loop_scheduler *l, loop_scheduler_timer *timer,
                                              int64_t delay_ns, int64_t period_ns);
 
@@ -491,7 +479,7 @@ static inline bool loop_scheduler_event_is_set(loop_scheduler_event *event);
  * A timeout of 0 or less begins it and does not wait: ETIMEDOUT while something is left. Close
  * again, so or with a time, to see or await the end. DRAIN does not become NOW by that. If no
  * thread runs the loop, DRAIN runs nothing: what is queued stays until somebody calls run,
- * run_until, run_once, poll, or close with a time. NOW tells it here. Since it does not wait, a
+ * run_once, poll, or close with a time. NOW tells it here. Since it does not wait, a
  * task may begin the end of its own loop so; it gets ETIMEDOUT.
  *
  * Returns 0 all is over, in time; ETIMEDOUT it was not: what was left has been cancelled, or, if a
@@ -2670,15 +2658,13 @@ enum {
     LOOP_SCHEDULER_TAKEN_,     /* its run has been called, or is about to be */
     LOOP_SCHEDULER_STATE_ = 3, /* the bits of these */
     LOOP_SCHEDULER_ROOM_ = 4,  /* it takes one of max_queue */
-    LOOP_SCHEDULER_OURS_ = 8,  /* not a task of the user's: a call, the end of a work, ... */
-    LOOP_SCHEDULER_AGAIN_ = 16 /* it was TAKEN before it was posted, for when it is refused */
+    LOOP_SCHEDULER_OURS_ = 8   /* not a task of the user's: a call, the end of a work, ... */
 };
 
 struct loop_scheduler_timer {
     void (*run)(loop_scheduler_timer *timer, int status);
     void *arg;
     uint64_t missed;
-    int policy;
     /* Private, under the lock. */
     int state_;                           /* LOOP_SCHEDULER_IDLE_ and so on */
     uint32_t slot_;                       /* where it is linked */
@@ -2822,8 +2808,6 @@ struct loop_scheduler {
     uint64_t sequence_;
     const void *firing_; /* the timer whose call has been decided on, and may have yet to begin; or
                             NULL. For comparison only: its run may have freed it */
-    loop_scheduler_timer *delayed_; /* is being called, and then armed; the loop's thread's */
-    uint64_t delayed_sequence_;     /* unless it has another sequence_ by then */
     uint32_t timers_;
     loop_scheduler_timer *due_;
     uint64_t occupied_[LOOP_SCHEDULER_LEVELS_];
@@ -2937,17 +2921,16 @@ PLIM_SLOW_ bool loop_scheduler_disarm_(loop_scheduler *l, uint64_t *word, uint64
     return done;
 }
 
-/* Publishes a chain of tasks. `always`: even if closed. After the step nothing is touched. */
-PLIM_FAST_ int loop_scheduler_push_(loop_scheduler *l, loop_scheduler_task *newest,
-                                    loop_scheduler_task *oldest, bool always)
+/* Publishes a task. `always`: even if closed. After the step nothing is touched. */
+PLIM_FAST_ int loop_scheduler_push_(loop_scheduler *l, loop_scheduler_task *task, bool always)
 {
     uint64_t word = plim_load_relaxed_(&l->word_.word);
     for (;;) {
         if ((word & LOOP_SCHEDULER_CLOSED_) != 0 && !always) {
             return ESHUTDOWN;
         }
-        oldest->older_ = loop_scheduler_newest_(word);
-        uint64_t after = (uint64_t)(uintptr_t)newest | (word & LOOP_SCHEDULER_CLOSED_);
+        task->older_ = loop_scheduler_newest_(word);
+        uint64_t after = (uint64_t)(uintptr_t)task | (word & LOOP_SCHEDULER_CLOSED_);
         if (!PLIM_LIKELY_((word & LOOP_SCHEDULER_ARMED_BIT_) == 0)) {
             if (loop_scheduler_disarm_(l, &word, after)) {
                 return 0;
@@ -3099,11 +3082,8 @@ static inline void loop_scheduler_queue_ours_(loop_scheduler *l, loop_scheduler_
  */
 enum { LOOP_SCHEDULER_GRAIN_ = 12, LOOP_SCHEDULER_DIGIT_ = 6, LOOP_SCHEDULER_LOOKS_ = 64 };
 
-/* Values of slot_ that are none of the wheel. */
-enum {
-    LOOP_SCHEDULER_DUE_ = LOOP_SCHEDULER_LEVELS_ * LOOP_SCHEDULER_SLOTS_,
-    LOOP_SCHEDULER_NOWHERE_ /* armed, but waits for its call to return: LOOP_SCHEDULER_DELAY */
-};
+/* The slot_ of a timer that is due: none of the wheel. */
+enum { LOOP_SCHEDULER_DUE_ = LOOP_SCHEDULER_LEVELS_ * LOOP_SCHEDULER_SLOTS_ };
 
 static inline int loop_scheduler_highest_bit_(uint64_t x)
 {
@@ -3152,9 +3132,6 @@ static inline void loop_scheduler_insert_(loop_scheduler *l, loop_scheduler_time
 static inline void loop_scheduler_remove_(loop_scheduler *l, loop_scheduler_timer *timer)
 {
     uint32_t slot = timer->slot_;
-    if (slot == LOOP_SCHEDULER_NOWHERE_) {
-        return;
-    }
     *timer->link_ = timer->next_;
     if (timer->next_ != NULL) {
         timer->next_->link_ = timer->link_;
@@ -3287,7 +3264,6 @@ PLIM_CALLED_ bool loop_scheduler_turn_wheel_(loop_scheduler *l, int64_t now, uin
 /* A turn of the loop, and the sleep between two. */
 
 PLIM_SLOW_ void loop_scheduler_hurry_(loop_scheduler *l);
-PLIM_SLOW_ void loop_scheduler_queue_told_(loop_scheduler *l, loop_scheduler_timer *timer);
 
 static inline int loop_scheduler_closing_(const loop_scheduler *l)
 {
@@ -3360,41 +3336,18 @@ static inline void loop_scheduler_arm_(loop_scheduler *l, loop_scheduler_timer *
     }
 }
 
-/* A periodic timer is about to be called: when again? */
+/* A periodic timer is about to be called: when again? It keeps its phase, and leaves out what it
+ * has missed. */
 static inline void loop_scheduler_rearm_(loop_scheduler *l, loop_scheduler_timer *timer,
                                          int64_t now)
 {
-    if (timer->policy == LOOP_SCHEDULER_DELAY) {
-        timer->sequence_ = l->sequence_++; /* so that one who starts it anew is noticed */
-        timer->slot_ = LOOP_SCHEDULER_NOWHERE_;
-        return;
-    }
     int64_t next = plim_deadline_(timer->deadline_, timer->period_);
-    if (timer->policy == LOOP_SCHEDULER_SKIP && next <= now) {
+    if (next <= now) {
         int64_t periods = (now - timer->deadline_) / timer->period_;
         timer->missed += (uint64_t)periods;
         next = plim_deadline_(timer->deadline_ + periods * timer->period_, timer->period_);
     }
     loop_scheduler_arm_(l, timer, next);
-}
-
-/* The call of a timer with LOOP_SCHEDULER_DELAY has returned. It is periodic, so it is still there:
- * if it was cancelled, that has not been told. */
-PLIM_CALLED_ void loop_scheduler_arm_delayed_(loop_scheduler *l)
-{
-    loop_scheduler_timer *timer = l->delayed_;
-    int64_t now = loop_scheduler_now_(l);
-    loop_scheduler_lock_(l);
-    if (timer->state_ == LOOP_SCHEDULER_ARMED_ && timer->sequence_ == l->delayed_sequence_) {
-        if (loop_scheduler_closing_(l) == LOOP_SCHEDULER_OPEN_) {
-            loop_scheduler_arm_(l, timer, plim_deadline_(now, timer->period_));
-        } else { /* close did not find it in the wheel */
-            l->timers_--;
-            loop_scheduler_queue_told_(l, timer);
-        }
-    }
-    l->delayed_ = NULL;
-    loop_scheduler_unlock_(l);
 }
 
 /* Calls the first timer that is due; false if there is none. */
@@ -3410,8 +3363,6 @@ PLIM_CALLED_ bool loop_scheduler_fire_next_(loop_scheduler *l, int64_t now, uint
     loop_scheduler_remove_(l, timer);
     if (timer->period_ > 0) {
         loop_scheduler_rearm_(l, timer, now);
-        l->delayed_ = timer->slot_ == LOOP_SCHEDULER_NOWHERE_ ? timer : NULL;
-        l->delayed_sequence_ = timer->sequence_;
     } else {
         timer->state_ = LOOP_SCHEDULER_FIRED_;
         l->timers_--;
@@ -3423,9 +3374,6 @@ PLIM_CALLED_ bool loop_scheduler_fire_next_(loop_scheduler *l, int64_t now, uint
     loop_scheduler_unlock_(l);
 
     timer->run(timer, 0);
-    if (l->delayed_ != NULL) {
-        loop_scheduler_arm_delayed_(l);
-    }
     if (l->timed_) {
         loop_scheduler_took_(l, NULL);
     }
@@ -3875,28 +3823,6 @@ static inline int loop_scheduler_run(loop_scheduler *l)
     return error;
 }
 
-static inline int loop_scheduler_run_until(loop_scheduler *l, bool (*done)(void *arg), void *arg,
-                                           int64_t timeout_ns)
-{
-    int64_t until = timeout_ns > 0 ? plim_deadline_(plim_now_(), timeout_ns) : 0;
-    int end = done == NULL ? EINVAL : loop_scheduler_enter_(l, false);
-    if (end != 0) {
-        return end;
-    }
-    l->cpus_ = 0;
-    bool is_done = done(arg);
-    while (!is_done && end == 0) {
-        loop_scheduler_renew_(l); /* what done() takes is nobody's time */
-        end = loop_scheduler_step_once_(l, until);
-        if (end == 0 && until != PLIM_FOREVER && plim_now_() >= until) {
-            end = ETIMEDOUT;
-        }
-        is_done = done(arg);
-    }
-    loop_scheduler_leave_(l, false);
-    return is_done ? 0 : end;
-}
-
 /* A turn, and what to say if nothing ran. */
 static inline int loop_scheduler_one_turn_(loop_scheduler *l, int64_t until, int nothing)
 {
@@ -3933,11 +3859,7 @@ static inline void loop_scheduler_stop(loop_scheduler *l)
 /* A task has ended the loop's own thread. */
 PLIM_SLOW_ void loop_scheduler_thread_lost_(void *arg)
 {
-    loop_scheduler *l = (loop_scheduler *)arg;
-    if (l->delayed_ != NULL) {
-        loop_scheduler_arm_delayed_(l);
-    }
-    loop_scheduler_leave_(l, true);
+    loop_scheduler_leave_((loop_scheduler *)arg, true);
 }
 
 PLIM_SLOW_ plim_worker_result loop_scheduler_thread_(void *arg)
@@ -4083,11 +4005,10 @@ PLIM_SLOW_ int loop_scheduler_refuse_(loop_scheduler *l, int error)
     return error;
 }
 
-static inline void loop_scheduler_append_fresh_(loop_scheduler *l, loop_scheduler_task *oldest,
-                                                loop_scheduler_task *newest, uint32_t count)
+static inline void loop_scheduler_append_fresh_(loop_scheduler *l, loop_scheduler_task *task)
 {
     loop_scheduler_fresh_busy_(l, 1);
-    loop_scheduler_append_(&l->fresh_, oldest, newest, count);
+    loop_scheduler_append_(&l->fresh_, task, task, 1);
     plim_store_relaxed_(&l->fresh_count_, l->fresh_.count);
     loop_scheduler_fresh_busy_(l, 0);
 }
@@ -4097,24 +4018,23 @@ static inline void loop_scheduler_append_fresh_(loop_scheduler *l, loop_schedule
  * it goes behind theirs. (A signal handler that has interrupted this very thread in the middle of
  * it, or when it was about to sleep, goes to the word, too.)
  */
-static inline int loop_scheduler_post_own_(loop_scheduler *l, loop_scheduler_task *newest,
-                                           loop_scheduler_task *oldest, uint32_t count)
+static inline int loop_scheduler_post_own_(loop_scheduler *l, loop_scheduler_task *task)
 {
     if (loop_scheduler_closing_(l) == LOOP_SCHEDULER_CANCELLING_ || l->over_) {
         return ESHUTDOWN;
     }
     if ((plim_load_relaxed_(&l->word_.word) & ~LOOP_SCHEDULER_CLOSED_) != 0 ||
         plim_load_relaxed_(&l->fresh_busy_) != 0) {
-        return loop_scheduler_push_(l, newest, oldest, true);
+        return loop_scheduler_push_(l, task, true);
     }
-    loop_scheduler_append_fresh_(l, oldest, newest, count);
+    loop_scheduler_append_fresh_(l, task);
     return 0;
 }
 
-/* Takes count places in a bounded queue. */
-PLIM_SLOW_ int loop_scheduler_take_room_(loop_scheduler *l, uint32_t count, int64_t timeout_ns)
+/* Takes a place in a bounded queue. */
+PLIM_SLOW_ int loop_scheduler_take_room_(loop_scheduler *l, int64_t timeout_ns)
 {
-    int error = plim_try_acquire_(&l->room_, count);
+    int error = plim_try_acquire_(&l->room_, 1);
     if (error != EAGAIN || timeout_ns < 0) {
         return error;
     }
@@ -4127,7 +4047,7 @@ PLIM_SLOW_ int loop_scheduler_take_room_(loop_scheduler *l, uint32_t count, int6
     plim_place_ *here = *l->place_.here();
     if (!plim_may_wait_(here, &l->place_, &l->room_)) {
         /* There may be room by now. */
-        return plim_try_acquire_(&l->room_, count) == 0 ? 0 : EDEADLK;
+        return plim_try_acquire_(&l->room_, 1) == 0 ? 0 : EDEADLK;
     }
     while ((error = plim_acquire_(&l->room_, PLIM_WAITERS_MAX, timeout_ns)) == EAGAIN) {
         plim_thread_yield_(); /* half a million threads stand there already */
@@ -4137,44 +4057,6 @@ PLIM_SLOW_ int loop_scheduler_take_room_(loop_scheduler *l, uint32_t count, int6
 }
 
 enum { LOOP_SCHEDULER_AT_ONCE_ = -1 }; /* a timeout: EAGAIN, and not ETIMEDOUT */
-
-/* Posts a chain that is linked by older_, all of it or nothing. */
-PLIM_CALLED_ int loop_scheduler_post_chain_(loop_scheduler *l, loop_scheduler_task *newest,
-                                            loop_scheduler_task *oldest, uint32_t count,
-                                            int64_t timeout_ns)
-{
-    bool own = loop_scheduler_is_current(l);
-    /* The loop's own posts are bounded no more while it drains: room_ is closed. */
-    bool bounded =
-        l->max_queue_ != 0 && !(own && loop_scheduler_closing_(l) != LOOP_SCHEDULER_OPEN_);
-    int error = bounded ? loop_scheduler_take_room_(l, count, timeout_ns) : 0;
-    if (error == ESHUTDOWN && own) { /* this very moment */
-        bounded = false;
-    } else if (error != 0) {
-        return error;
-    }
-    uint64_t state = LOOP_SCHEDULER_QUEUED_ | (bounded ? (uint64_t)LOOP_SCHEDULER_ROOM_ : 0);
-    oldest->older_ = NULL;
-    for (loop_scheduler_task *newer = NULL, *at = newest; at != NULL; newer = at, at = at->older_) {
-        bool again = plim_load_relaxed_(&at->state_) != LOOP_SCHEDULER_NEVER_;
-        plim_store_relaxed_(&at->state_, again ? state | LOOP_SCHEDULER_AGAIN_ : state);
-        at->newer_ = newer;
-    }
-    error = own ? loop_scheduler_post_own_(l, newest, oldest, count)
-                : loop_scheduler_push_(l, newest, oldest, false);
-    if (error != 0) {
-        oldest->older_ = NULL;
-        for (loop_scheduler_task *at = newest; at != NULL; at = at->older_) {
-            bool again = (plim_load_relaxed_(&at->state_) & LOOP_SCHEDULER_AGAIN_) != 0;
-            plim_store_relaxed_(&at->state_, again ? LOOP_SCHEDULER_TAKEN_ : LOOP_SCHEDULER_NEVER_);
-            at->newer_ = NULL;
-        }
-        if (bounded) {
-            plim_release_(&l->room_, count);
-        }
-    }
-    return error;
-}
 
 /* Acquires, because it may be asked by somebody who knows nothing else of the task: if it says no,
  * the loop has let go of the task. */
@@ -4187,8 +4069,29 @@ static inline bool loop_scheduler_is_queued_(const loop_scheduler_task *task)
 PLIM_CALLED_ int loop_scheduler_post_slow_(loop_scheduler *l, loop_scheduler_task *task,
                                            int64_t timeout_ns)
 {
-    int error = loop_scheduler_post_chain_(l, task, task, 1, timeout_ns);
-    return error != 0 ? loop_scheduler_refuse_(l, error) : 0;
+    bool own = loop_scheduler_is_current(l);
+    /* The loop's own posts are bounded no more while it drains: room_ is closed. */
+    bool bounded =
+        l->max_queue_ != 0 && !(own && loop_scheduler_closing_(l) != LOOP_SCHEDULER_OPEN_);
+    int error = bounded ? loop_scheduler_take_room_(l, timeout_ns) : 0;
+    if (error == ESHUTDOWN && own) { /* this very moment */
+        bounded = false;
+    } else if (error != 0) {
+        return loop_scheduler_refuse_(l, error);
+    }
+    uint64_t before = plim_load_relaxed_(&task->state_);
+    plim_store_relaxed_(&task->state_,
+                        LOOP_SCHEDULER_QUEUED_ | (bounded ? (uint64_t)LOOP_SCHEDULER_ROOM_ : 0));
+    error = own ? loop_scheduler_post_own_(l, task) : loop_scheduler_push_(l, task, false);
+    if (error == 0) {
+        return 0; /* the task may be gone, and so may the loop */
+    }
+    plim_store_relaxed_(&task->state_, before);
+    task->older_ = NULL; /* as of every task that is not queued */
+    if (bounded) {
+        plim_release_(&l->room_, 1);
+    }
+    return loop_scheduler_refuse_(l, error);
 }
 
 static inline int loop_scheduler_post(loop_scheduler *l, loop_scheduler_task *task)
@@ -4204,7 +4107,7 @@ static inline int loop_scheduler_post(loop_scheduler *l, loop_scheduler_task *ta
         if (loop_scheduler_is_current(l)) {
             if (word == 0 && plim_load_relaxed_(&l->fresh_busy_) == 0) {
                 plim_store_relaxed_(&task->state_, LOOP_SCHEDULER_QUEUED_);
-                loop_scheduler_append_fresh_(l, task, task, 1);
+                loop_scheduler_append_fresh_(l, task);
                 return 0;
             }
         } else {
@@ -4219,7 +4122,7 @@ static inline int loop_scheduler_post(loop_scheduler *l, loop_scheduler_task *ta
                 }
             }
             plim_store_relaxed_(&task->state_, state);
-            task->older_ = NULL; /* as of every task that is not queued */
+            task->older_ = NULL;
         }
     }
     return loop_scheduler_post_slow_(l, task, LOOP_SCHEDULER_AT_ONCE_);
@@ -4235,37 +4138,6 @@ static inline int loop_scheduler_post_for(loop_scheduler *l, loop_scheduler_task
         return EALREADY;
     }
     return loop_scheduler_post_slow_(l, task, timeout_ns > 0 ? timeout_ns : 0);
-}
-
-static inline int loop_scheduler_post_list(loop_scheduler *l, loop_scheduler_task *const tasks[],
-                                           size_t count)
-{
-    if (count == 0) {
-        return 0;
-    }
-    if (tasks == NULL || count > PLIM_PERMITS_MAX) {
-        return EINVAL;
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (tasks[i] == NULL || tasks[i]->run == NULL) {
-            return EINVAL;
-        }
-        if (loop_scheduler_is_queued_(tasks[i])) {
-            return EALREADY;
-        }
-    }
-    for (size_t i = 1; i < count; i++) {
-        tasks[i]->older_ = tasks[i - 1];
-    }
-    int error = loop_scheduler_post_chain_(l, tasks[count - 1], tasks[0], (uint32_t)count,
-                                           LOOP_SCHEDULER_AT_ONCE_);
-    if (error == 0) {
-        return 0; /* the tasks may be gone */
-    }
-    for (size_t i = 1; i < count; i++) {
-        tasks[i]->older_ = NULL;
-    }
-    return loop_scheduler_refuse_(l, error);
 }
 
 static inline int loop_scheduler_cancel(loop_scheduler *l, loop_scheduler_task *task)
@@ -4366,7 +4238,7 @@ static inline int loop_scheduler_call_for(loop_scheduler *l, int (*fn)(void *), 
     }
     call.here = here;
     loop_scheduler_prepare_(&call.task, loop_scheduler_called_, &call);
-    int error = loop_scheduler_push_(l, &call.task, &call.task, false);
+    int error = loop_scheduler_push_(l, &call.task, false);
     if (error != 0) {
         error = loop_scheduler_refuse_(l, error);
     } else if (plim_acquire_(&call.end, PLIM_WAITERS_MAX, timeout_ns) == 0) {
@@ -4458,8 +4330,7 @@ PLIM_CALLED_ int loop_scheduler_start_timer_(loop_scheduler *l, loop_scheduler_t
 static inline int loop_scheduler_timer_start(loop_scheduler *l, loop_scheduler_timer *timer,
                                              int64_t delay_ns, int64_t period_ns)
 {
-    if (timer == NULL || timer->run == NULL || timer->policy < LOOP_SCHEDULER_SKIP ||
-        timer->policy > LOOP_SCHEDULER_DELAY) {
+    if (timer == NULL || timer->run == NULL) {
         return EINVAL;
     }
     return loop_scheduler_start_timer_(l, timer, delay_ns, period_ns, false);
@@ -4530,7 +4401,7 @@ static inline bool loop_scheduler_move_(loop_scheduler_work *work, uint64_t from
 static inline void loop_scheduler_work_returns_(loop_scheduler_work *work)
 {
     loop_scheduler_prepare_(&work->back_, loop_scheduler_work_back_, work);
-    loop_scheduler_push_(work->loop_, &work->back_, &work->back_, true);
+    loop_scheduler_push_(work->loop_, &work->back_, true);
 }
 
 PLIM_SLOW_ void loop_scheduler_work_ended_thread_(void *arg)
@@ -4711,7 +4582,7 @@ static inline void loop_scheduler_push_resumed_(loop_scheduler_coroutine *co, in
 {
     co->next_ = status;
     loop_scheduler_prepare_(&co->resume_, loop_scheduler_resumed_, co);
-    loop_scheduler_push_(co->loop_, &co->resume_, &co->resume_, true);
+    loop_scheduler_push_(co->loop_, &co->resume_, true);
 }
 
 /* Takes it off the list of its event; false if somebody else has. */
@@ -4885,8 +4756,8 @@ static inline int loop_scheduler_spawn(loop_scheduler *l, loop_scheduler_corouti
     co->loop_ = l;
     co->told_ = false;
     loop_scheduler_prepare_(resume, loop_scheduler_spawned_, co);
-    int error = loop_scheduler_is_current(l) ? loop_scheduler_post_own_(l, resume, resume, 1)
-                                             : loop_scheduler_push_(l, resume, resume, false);
+    int error = loop_scheduler_is_current(l) ? loop_scheduler_post_own_(l, resume)
+                                             : loop_scheduler_push_(l, resume, false);
     if (error == 0) {
         return 0;
     }

@@ -236,9 +236,8 @@ static int lines_heard(void *arg)
     return ((person *)arg)->heard;
 }
 
-static bool all_gone(void *arg)
+static bool all_gone(void)
 {
-    (void)arg;
     return room.left == PEOPLE && room.answered == room.asked;
 }
 
@@ -326,7 +325,9 @@ int main(void)
         error = pthread_create(&threads[i], NULL, person_main, &people[i]);
     }
     /* The loop runs here, on the main thread, until the last one has gone. */
-    error = error != 0 ? error : loop_scheduler_run_until(&loop, all_gone, NULL, PLIM_S(20));
+    while (error == 0 && !all_gone()) {
+        error = loop_scheduler_run_once(&loop, PLIM_S(20));
+    }
     if (error != 0) {
         fprintf(stderr, "the evening went wrong: %s\n", strerror(error));
         return 1;

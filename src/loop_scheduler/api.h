@@ -19,13 +19,6 @@ typedef struct plim_executor plim_executor;
 
 enum { LOOP_SCHEDULER_DRAIN, LOOP_SCHEDULER_NOW }; /* how to close */
 
-/* What a periodic timer does when it is late by a period or more. */
-enum {
-    LOOP_SCHEDULER_SKIP,  /* leaves out what it has missed, counts it, and keeps its phase */
-    LOOP_SCHEDULER_BURST, /* makes up for it: as many calls as periods */
-    LOOP_SCHEDULER_DELAY  /* the next period begins when the call has returned */
-};
-
 /* All zero is a loop with a queue without limit. */
 typedef struct loop_scheduler_options {
     uint32_t max_queue;           /* tasks that wait to run, at most 2^30 - 1 (0: unlimited).
@@ -59,7 +52,6 @@ typedef struct loop_scheduler_options {
  *     void (*run)(loop_scheduler_timer *timer, int status);  status: 0, or ECANCELED
  *     void *arg;                                             yours
  *     uint64_t missed;                                       periods left out since it was started
- *     int policy;                                            what to do when late: see above
  *
  * Work to be done elsewhere:
  *
@@ -125,21 +117,20 @@ static inline int loop_scheduler_start(loop_scheduler *l);
  * before. */
 static inline int loop_scheduler_run(loop_scheduler *l);
 
-/* The same, until done(arg), which is asked before each turn, says so, at most timeout_ns. Returns
- * 0 it did; ETIMEDOUT; ECANCELED stopped; ESHUTDOWN closed; EBUSY, EDEADLK, EINVAL as above. */
-static inline int loop_scheduler_run_until(loop_scheduler *l, bool (*done)(void *arg), void *arg,
-                                           int64_t timeout_ns);
-
 /* One turn; waits at most timeout_ns for something to do. Returns 0 something ran; ETIMEDOUT
- * nothing did, or it was stopped; otherwise as run. */
+ * nothing did, or it was stopped; otherwise as run. To run until something of yours is done:
+ *
+ *     while (!done && loop_scheduler_run_once(l, PLIM_FOREVER) == 0) {
+ *     }
+ */
 static inline int loop_scheduler_run_once(loop_scheduler *l, int64_t timeout_ns);
 
 /* One turn without waiting. Returns 0 something ran; EAGAIN nothing did, or it was stopped;
  * otherwise as run. */
 static inline int loop_scheduler_poll(loop_scheduler *l);
 
-/* Ends run, on whichever thread, after the current task, and run_until and run_once likewise; what
- * is queued stays for the next one. If nobody runs it, the next one ends at once. A loop that is
+/* Ends run, on whichever thread, after the current task, and run_once likewise; what is queued
+ * stays for the next one. If nobody runs it, the next one ends at once. A loop that is
  * being closed does not stop before that is done. It is used up by the run that it finds, however
  * that ends; run_once and poll count as one, and run nothing then. Never blocks; any thread or
  * signal handler. */
@@ -177,11 +168,6 @@ static inline int loop_scheduler_post(loop_scheduler *l, loop_scheduler_task *ta
 static inline int loop_scheduler_post_for(loop_scheduler *l, loop_scheduler_task *task,
                                           int64_t timeout_ns);
 
-/* Queues count tasks, one behind the other, in one step: all or none. The same task twice is not
- * noticed. Returns as post does: so always EAGAIN if count is above max_queue. */
-static inline int loop_scheduler_post_list(loop_scheduler *l, loop_scheduler_task *const tasks[],
-                                           size_t count);
-
 /* Takes a post back. Never blocks; any thread. Requires: its memory is still there, and its post
  * has returned. Returns 0: it will not run, and its run is called with ECANCELED, on the loop and
  * in its turn; EALREADY it runs, has run, or was cancelled; ENOENT it was never posted. */
@@ -201,9 +187,11 @@ static inline int loop_scheduler_call_for(loop_scheduler *l, int (*fn)(void *), 
 /* ---- Timers ---- */
 
 /* Calls timer->run on the loop after delay_ns, and then every period_ns (0 or less: once). A delay
- * of 0 or less is the next turn (or the next 64 tasks of this one). One that is armed is armed
- * anew; one whose cancellation has not been told yet is armed instead. Never blocks; any thread.
- * Returns 0; EINVAL no run, or no such policy; ESHUTDOWN. */
+ * of 0 or less is the next turn (or the next 64 tasks of this one). A periodic timer that is late
+ * by a period or more leaves out what it has missed, counts it in `missed`, and keeps its phase. If
+ * the pause between two calls matters more than the phase, start it once, and again in its run. One
+ * that is armed is armed anew; one whose cancellation has not been told yet is armed instead. Never
+ * blocks; any thread. Returns 0; EINVAL no run; ESHUTDOWN. */
 static inline int loop_scheduler_timer_start(loop_scheduler *l, loop_scheduler_timer *timer,
                                              int64_t delay_ns, int64_t period_ns);
 
@@ -315,7 +303,7 @@ static inline bool loop_scheduler_event_is_set(loop_scheduler_event *event);
  * A timeout of 0 or less begins it and does not wait: ETIMEDOUT while something is left. Close
  * again, so or with a time, to see or await the end. DRAIN does not become NOW by that. If no
  * thread runs the loop, DRAIN runs nothing: what is queued stays until somebody calls run,
- * run_until, run_once, poll, or close with a time. NOW tells it here. Since it does not wait, a
+ * run_once, poll, or close with a time. NOW tells it here. Since it does not wait, a
  * task may begin the end of its own loop so; it gets ETIMEDOUT.
  *
  * Returns 0 all is over, in time; ETIMEDOUT it was not: what was left has been cancelled, or, if a

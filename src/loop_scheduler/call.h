@@ -79,7 +79,7 @@ static inline int loop_scheduler_call_for(loop_scheduler *l, int (*fn)(void *), 
     }
     call.here = here;
     loop_scheduler_prepare_(&call.task, loop_scheduler_called_, &call);
-    int error = loop_scheduler_push_(l, &call.task, &call.task, false);
+    int error = loop_scheduler_push_(l, &call.task, false);
     if (error != 0) {
         error = loop_scheduler_refuse_(l, error);
     } else if (plim_acquire_(&call.end, PLIM_WAITERS_MAX, timeout_ns) == 0) {

@@ -55,7 +55,7 @@ static inline void loop_scheduler_push_resumed_(loop_scheduler_coroutine *co, in
 {
     co->next_ = status;
     loop_scheduler_prepare_(&co->resume_, loop_scheduler_resumed_, co);
-    loop_scheduler_push_(co->loop_, &co->resume_, &co->resume_, true);
+    loop_scheduler_push_(co->loop_, &co->resume_, true);
 }
 
 /* Takes it off the list of its event; false if somebody else has. */
@@ -229,8 +229,8 @@ static inline int loop_scheduler_spawn(loop_scheduler *l, loop_scheduler_corouti
     co->loop_ = l;
     co->told_ = false;
     loop_scheduler_prepare_(resume, loop_scheduler_spawned_, co);
-    int error = loop_scheduler_is_current(l) ? loop_scheduler_post_own_(l, resume, resume, 1)
-                                             : loop_scheduler_push_(l, resume, resume, false);
+    int error = loop_scheduler_is_current(l) ? loop_scheduler_post_own_(l, resume)
+                                             : loop_scheduler_push_(l, resume, false);
     if (error == 0) {
         return 0;
     }

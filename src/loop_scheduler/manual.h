@@ -32,7 +32,7 @@
  *   what runs on the loop runs one after the other, and needs no lock.
  *
  *   To the loop, from any thread:
- *     loop_scheduler_post, _post_for, _post_list   a task, in memory of yours
+ *     loop_scheduler_post, _post_for               a task, in memory of yours
  *     loop_scheduler_cancel                        takes it back
  *     loop_scheduler_call, _call_for               a function, and waits for what it returns
  *     loop_scheduler_timer_start, _timer_cancel    later, once or again and again
@@ -40,7 +40,7 @@
  *     loop_scheduler_executor                      the loop, for whoever takes a plim_executor
  *   Who runs it:
  *     loop_scheduler_start                         a thread of its own; or the caller's:
- *     loop_scheduler_run, _run_until, _run_once, _poll
+ *     loop_scheduler_run, _run_once, _poll
  *     loop_scheduler_fd, _next_timeout             to live inside somebody else's event loop
  *     loop_scheduler_stop                          ends run, and what is queued stays
  *   Its end:
@@ -77,7 +77,7 @@
  *     EAGAIN     the queue is full; poll found nothing to run; the system has no thread
  *     ETIMEDOUT  not in time; a close that has begun and is not over
  *     ESHUTDOWN  closed
- *     ECANCELED  accepted, but the loop was closed before it ran; a run_until was stopped
+ *     ECANCELED  accepted, but the loop was closed before it ran
  *     EDEADLK    would wait for itself: see LIMITS
  *     EBUSY      another thread runs the loop; destroy while anything is left; a timer that was
  *                cancelled while its run is being called: the one answer that is not a failure
@@ -138,8 +138,8 @@
  *                ends a wait: there is no EINTR. The loop's own thread blocks all signals but those
  *                of faults (see PLIM_WORKER_SIGNALS).
  *   Cancellation The loop's own thread cannot be cancelled (pthread_cancel). Do not cancel a thread
- *                of yours while it is in run, run_until, run_once, poll or close: it would still
- *                count as the one that runs the loop. Nobody else could run it, and close would
+ *                of yours while it is in run, run_once, poll or close: it would still count as
+ *                the one that runs the loop. Nobody else could run it, and close would
  *                wait for ever. Disable its cancellation before, and end it by stop or close.
  *   Clock        With a `clock` of your own, sleeps still last as long as the real one says: the
  *                clock is asked again after each.

@@ -34,7 +34,7 @@ static inline bool loop_scheduler_move_(loop_scheduler_work *work, uint64_t from
 static inline void loop_scheduler_work_returns_(loop_scheduler_work *work)
 {
     loop_scheduler_prepare_(&work->back_, loop_scheduler_work_back_, work);
-    loop_scheduler_push_(work->loop_, &work->back_, &work->back_, true);
+    loop_scheduler_push_(work->loop_, &work->back_, true);
 }
 
 PLIM_SLOW_ void loop_scheduler_work_ended_thread_(void *arg)

@@ -7,11 +7,10 @@ PLIM_SLOW_ int loop_scheduler_refuse_(loop_scheduler *l, int error)
     return error;
 }
 
-static inline void loop_scheduler_append_fresh_(loop_scheduler *l, loop_scheduler_task *oldest,
-                                                loop_scheduler_task *newest, uint32_t count)
+static inline void loop_scheduler_append_fresh_(loop_scheduler *l, loop_scheduler_task *task)
 {
     loop_scheduler_fresh_busy_(l, 1);
-    loop_scheduler_append_(&l->fresh_, oldest, newest, count);
+    loop_scheduler_append_(&l->fresh_, task, task, 1);
     plim_store_relaxed_(&l->fresh_count_, l->fresh_.count);
     loop_scheduler_fresh_busy_(l, 0);
 }
@@ -21,24 +20,23 @@ static inline void loop_scheduler_append_fresh_(loop_scheduler *l, loop_schedule
  * it goes behind theirs. (A signal handler that has interrupted this very thread in the middle of
  * it, or when it was about to sleep, goes to the word, too.)
  */
-static inline int loop_scheduler_post_own_(loop_scheduler *l, loop_scheduler_task *newest,
-                                           loop_scheduler_task *oldest, uint32_t count)
+static inline int loop_scheduler_post_own_(loop_scheduler *l, loop_scheduler_task *task)
 {
     if (loop_scheduler_closing_(l) == LOOP_SCHEDULER_CANCELLING_ || l->over_) {
         return ESHUTDOWN;
     }
     if ((plim_load_relaxed_(&l->word_.word) & ~LOOP_SCHEDULER_CLOSED_) != 0 ||
         plim_load_relaxed_(&l->fresh_busy_) != 0) {
-        return loop_scheduler_push_(l, newest, oldest, true);
+        return loop_scheduler_push_(l, task, true);
     }
-    loop_scheduler_append_fresh_(l, oldest, newest, count);
+    loop_scheduler_append_fresh_(l, task);
     return 0;
 }
 
-/* Takes count places in a bounded queue. */
-PLIM_SLOW_ int loop_scheduler_take_room_(loop_scheduler *l, uint32_t count, int64_t timeout_ns)
+/* Takes a place in a bounded queue. */
+PLIM_SLOW_ int loop_scheduler_take_room_(loop_scheduler *l, int64_t timeout_ns)
 {
-    int error = plim_try_acquire_(&l->room_, count);
+    int error = plim_try_acquire_(&l->room_, 1);
     if (error != EAGAIN || timeout_ns < 0) {
         return error;
     }
@@ -51,7 +49,7 @@ PLIM_SLOW_ int loop_scheduler_take_room_(loop_scheduler *l, uint32_t count, int6
     plim_place_ *here = *l->place_.here();
     if (!plim_may_wait_(here, &l->place_, &l->room_)) {
         /* There may be room by now. */
-        return plim_try_acquire_(&l->room_, count) == 0 ? 0 : EDEADLK;
+        return plim_try_acquire_(&l->room_, 1) == 0 ? 0 : EDEADLK;
     }
     while ((error = plim_acquire_(&l->room_, PLIM_WAITERS_MAX, timeout_ns)) == EAGAIN) {
         plim_thread_yield_(); /* half a million threads stand there already */
@@ -61,44 +59,6 @@ PLIM_SLOW_ int loop_scheduler_take_room_(loop_scheduler *l, uint32_t count, int6
 }
 
 enum { LOOP_SCHEDULER_AT_ONCE_ = -1 }; /* a timeout: EAGAIN, and not ETIMEDOUT */
-
-/* Posts a chain that is linked by older_, all of it or nothing. */
-PLIM_CALLED_ int loop_scheduler_post_chain_(loop_scheduler *l, loop_scheduler_task *newest,
-                                            loop_scheduler_task *oldest, uint32_t count,
-                                            int64_t timeout_ns)
-{
-    bool own = loop_scheduler_is_current(l);
-    /* The loop's own posts are bounded no more while it drains: room_ is closed. */
-    bool bounded =
-        l->max_queue_ != 0 && !(own && loop_scheduler_closing_(l) != LOOP_SCHEDULER_OPEN_);
-    int error = bounded ? loop_scheduler_take_room_(l, count, timeout_ns) : 0;
-    if (error == ESHUTDOWN && own) { /* this very moment */
-        bounded = false;
-    } else if (error != 0) {
-        return error;
-    }
-    uint64_t state = LOOP_SCHEDULER_QUEUED_ | (bounded ? (uint64_t)LOOP_SCHEDULER_ROOM_ : 0);
-    oldest->older_ = NULL;
-    for (loop_scheduler_task *newer = NULL, *at = newest; at != NULL; newer = at, at = at->older_) {
-        bool again = plim_load_relaxed_(&at->state_) != LOOP_SCHEDULER_NEVER_;
-        plim_store_relaxed_(&at->state_, again ? state | LOOP_SCHEDULER_AGAIN_ : state);
-        at->newer_ = newer;
-    }
-    error = own ? loop_scheduler_post_own_(l, newest, oldest, count)
-                : loop_scheduler_push_(l, newest, oldest, false);
-    if (error != 0) {
-        oldest->older_ = NULL;
-        for (loop_scheduler_task *at = newest; at != NULL; at = at->older_) {
-            bool again = (plim_load_relaxed_(&at->state_) & LOOP_SCHEDULER_AGAIN_) != 0;
-            plim_store_relaxed_(&at->state_, again ? LOOP_SCHEDULER_TAKEN_ : LOOP_SCHEDULER_NEVER_);
-            at->newer_ = NULL;
-        }
-        if (bounded) {
-            plim_release_(&l->room_, count);
-        }
-    }
-    return error;
-}
 
 /* Acquires, because it may be asked by somebody who knows nothing else of the task: if it says no,
  * the loop has let go of the task. */
@@ -111,8 +71,29 @@ static inline bool loop_scheduler_is_queued_(const loop_scheduler_task *task)
 PLIM_CALLED_ int loop_scheduler_post_slow_(loop_scheduler *l, loop_scheduler_task *task,
                                            int64_t timeout_ns)
 {
-    int error = loop_scheduler_post_chain_(l, task, task, 1, timeout_ns);
-    return error != 0 ? loop_scheduler_refuse_(l, error) : 0;
+    bool own = loop_scheduler_is_current(l);
+    /* The loop's own posts are bounded no more while it drains: room_ is closed. */
+    bool bounded =
+        l->max_queue_ != 0 && !(own && loop_scheduler_closing_(l) != LOOP_SCHEDULER_OPEN_);
+    int error = bounded ? loop_scheduler_take_room_(l, timeout_ns) : 0;
+    if (error == ESHUTDOWN && own) { /* this very moment */
+        bounded = false;
+    } else if (error != 0) {
+        return loop_scheduler_refuse_(l, error);
+    }
+    uint64_t before = plim_load_relaxed_(&task->state_);
+    plim_store_relaxed_(&task->state_,
+                        LOOP_SCHEDULER_QUEUED_ | (bounded ? (uint64_t)LOOP_SCHEDULER_ROOM_ : 0));
+    error = own ? loop_scheduler_post_own_(l, task) : loop_scheduler_push_(l, task, false);
+    if (error == 0) {
+        return 0; /* the task may be gone, and so may the loop */
+    }
+    plim_store_relaxed_(&task->state_, before);
+    task->older_ = NULL; /* as of every task that is not queued */
+    if (bounded) {
+        plim_release_(&l->room_, 1);
+    }
+    return loop_scheduler_refuse_(l, error);
 }
 
 static inline int loop_scheduler_post(loop_scheduler *l, loop_scheduler_task *task)
@@ -128,7 +109,7 @@ static inline int loop_scheduler_post(loop_scheduler *l, loop_scheduler_task *ta
         if (loop_scheduler_is_current(l)) {
             if (word == 0 && plim_load_relaxed_(&l->fresh_busy_) == 0) {
                 plim_store_relaxed_(&task->state_, LOOP_SCHEDULER_QUEUED_);
-                loop_scheduler_append_fresh_(l, task, task, 1);
+                loop_scheduler_append_fresh_(l, task);
                 return 0;
             }
         } else {
@@ -143,7 +124,7 @@ static inline int loop_scheduler_post(loop_scheduler *l, loop_scheduler_task *ta
                 }
             }
             plim_store_relaxed_(&task->state_, state);
-            task->older_ = NULL; /* as of every task that is not queued */
+            task->older_ = NULL;
         }
     }
     return loop_scheduler_post_slow_(l, task, LOOP_SCHEDULER_AT_ONCE_);
@@ -159,37 +140,6 @@ static inline int loop_scheduler_post_for(loop_scheduler *l, loop_scheduler_task
         return EALREADY;
     }
     return loop_scheduler_post_slow_(l, task, timeout_ns > 0 ? timeout_ns : 0);
-}
-
-static inline int loop_scheduler_post_list(loop_scheduler *l, loop_scheduler_task *const tasks[],
-                                           size_t count)
-{
-    if (count == 0) {
-        return 0;
-    }
-    if (tasks == NULL || count > PLIM_PERMITS_MAX) {
-        return EINVAL;
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (tasks[i] == NULL || tasks[i]->run == NULL) {
-            return EINVAL;
-        }
-        if (loop_scheduler_is_queued_(tasks[i])) {
-            return EALREADY;
-        }
-    }
-    for (size_t i = 1; i < count; i++) {
-        tasks[i]->older_ = tasks[i - 1];
-    }
-    int error = loop_scheduler_post_chain_(l, tasks[count - 1], tasks[0], (uint32_t)count,
-                                           LOOP_SCHEDULER_AT_ONCE_);
-    if (error == 0) {
-        return 0; /* the tasks may be gone */
-    }
-    for (size_t i = 1; i < count; i++) {
-        tasks[i]->older_ = NULL;
-    }
-    return loop_scheduler_refuse_(l, error);
 }
 
 static inline int loop_scheduler_cancel(loop_scheduler *l, loop_scheduler_task *task)

@@ -129,28 +129,6 @@ static inline int loop_scheduler_run(loop_scheduler *l)
     return error;
 }
 
-static inline int loop_scheduler_run_until(loop_scheduler *l, bool (*done)(void *arg), void *arg,
-                                           int64_t timeout_ns)
-{
-    int64_t until = timeout_ns > 0 ? plim_deadline_(plim_now_(), timeout_ns) : 0;
-    int end = done == NULL ? EINVAL : loop_scheduler_enter_(l, false);
-    if (end != 0) {
-        return end;
-    }
-    l->cpus_ = 0;
-    bool is_done = done(arg);
-    while (!is_done && end == 0) {
-        loop_scheduler_renew_(l); /* what done() takes is nobody's time */
-        end = loop_scheduler_step_once_(l, until);
-        if (end == 0 && until != PLIM_FOREVER && plim_now_() >= until) {
-            end = ETIMEDOUT;
-        }
-        is_done = done(arg);
-    }
-    loop_scheduler_leave_(l, false);
-    return is_done ? 0 : end;
-}
-
 /* A turn, and what to say if nothing ran. */
 static inline int loop_scheduler_one_turn_(loop_scheduler *l, int64_t until, int nothing)
 {

@@ -3,11 +3,7 @@
 /* A task has ended the loop's own thread. */
 PLIM_SLOW_ void loop_scheduler_thread_lost_(void *arg)
 {
-    loop_scheduler *l = (loop_scheduler *)arg;
-    if (l->delayed_ != NULL) {
-        loop_scheduler_arm_delayed_(l);
-    }
-    loop_scheduler_leave_(l, true);
+    loop_scheduler_leave_((loop_scheduler *)arg, true);
 }
 
 PLIM_SLOW_ plim_worker_result loop_scheduler_thread_(void *arg)

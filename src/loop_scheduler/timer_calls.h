@@ -55,8 +55,7 @@ PLIM_CALLED_ int loop_scheduler_start_timer_(loop_scheduler *l, loop_scheduler_t
 static inline int loop_scheduler_timer_start(loop_scheduler *l, loop_scheduler_timer *timer,
                                              int64_t delay_ns, int64_t period_ns)
 {
-    if (timer == NULL || timer->run == NULL || timer->policy < LOOP_SCHEDULER_SKIP ||
-        timer->policy > LOOP_SCHEDULER_DELAY) {
+    if (timer == NULL || timer->run == NULL) {
         return EINVAL;
     }
     return loop_scheduler_start_timer_(l, timer, delay_ns, period_ns, false);

@@ -18,11 +18,8 @@
  */
 enum { LOOP_SCHEDULER_GRAIN_ = 12, LOOP_SCHEDULER_DIGIT_ = 6, LOOP_SCHEDULER_LOOKS_ = 64 };
 
-/* Values of slot_ that are none of the wheel. */
-enum {
-    LOOP_SCHEDULER_DUE_ = LOOP_SCHEDULER_LEVELS_ * LOOP_SCHEDULER_SLOTS_,
-    LOOP_SCHEDULER_NOWHERE_ /* armed, but waits for its call to return: LOOP_SCHEDULER_DELAY */
-};
+/* The slot_ of a timer that is due: none of the wheel. */
+enum { LOOP_SCHEDULER_DUE_ = LOOP_SCHEDULER_LEVELS_ * LOOP_SCHEDULER_SLOTS_ };
 
 static inline int loop_scheduler_highest_bit_(uint64_t x)
 {
@@ -71,9 +68,6 @@ static inline void loop_scheduler_insert_(loop_scheduler *l, loop_scheduler_time
 static inline void loop_scheduler_remove_(loop_scheduler *l, loop_scheduler_timer *timer)
 {
     uint32_t slot = timer->slot_;
-    if (slot == LOOP_SCHEDULER_NOWHERE_) {
-        return;
-    }
     *timer->link_ = timer->next_;
     if (timer->next_ != NULL) {
         timer->next_->link_ = timer->link_;

@@ -1,7 +1,6 @@
 /* A turn of the loop, and the sleep between two. */
 
 PLIM_SLOW_ void loop_scheduler_hurry_(loop_scheduler *l);
-PLIM_SLOW_ void loop_scheduler_queue_told_(loop_scheduler *l, loop_scheduler_timer *timer);
 
 static inline int loop_scheduler_closing_(const loop_scheduler *l)
 {
@@ -74,41 +73,18 @@ static inline void loop_scheduler_arm_(loop_scheduler *l, loop_scheduler_timer *
     }
 }
 
-/* A periodic timer is about to be called: when again? */
+/* A periodic timer is about to be called: when again? It keeps its phase, and leaves out what it
+ * has missed. */
 static inline void loop_scheduler_rearm_(loop_scheduler *l, loop_scheduler_timer *timer,
                                          int64_t now)
 {
-    if (timer->policy == LOOP_SCHEDULER_DELAY) {
-        timer->sequence_ = l->sequence_++; /* so that one who starts it anew is noticed */
-        timer->slot_ = LOOP_SCHEDULER_NOWHERE_;
-        return;
-    }
     int64_t next = plim_deadline_(timer->deadline_, timer->period_);
-    if (timer->policy == LOOP_SCHEDULER_SKIP && next <= now) {
+    if (next <= now) {
         int64_t periods = (now - timer->deadline_) / timer->period_;
         timer->missed += (uint64_t)periods;
         next = plim_deadline_(timer->deadline_ + periods * timer->period_, timer->period_);
     }
     loop_scheduler_arm_(l, timer, next);
-}
-
-/* The call of a timer with LOOP_SCHEDULER_DELAY has returned. It is periodic, so it is still there:
- * if it was cancelled, that has not been told. */
-PLIM_CALLED_ void loop_scheduler_arm_delayed_(loop_scheduler *l)
-{
-    loop_scheduler_timer *timer = l->delayed_;
-    int64_t now = loop_scheduler_now_(l);
-    loop_scheduler_lock_(l);
-    if (timer->state_ == LOOP_SCHEDULER_ARMED_ && timer->sequence_ == l->delayed_sequence_) {
-        if (loop_scheduler_closing_(l) == LOOP_SCHEDULER_OPEN_) {
-            loop_scheduler_arm_(l, timer, plim_deadline_(now, timer->period_));
-        } else { /* close did not find it in the wheel */
-            l->timers_--;
-            loop_scheduler_queue_told_(l, timer);
-        }
-    }
-    l->delayed_ = NULL;
-    loop_scheduler_unlock_(l);
 }
 
 /* Calls the first timer that is due; false if there is none. */
@@ -124,8 +100,6 @@ PLIM_CALLED_ bool loop_scheduler_fire_next_(loop_scheduler *l, int64_t now, uint
     loop_scheduler_remove_(l, timer);
     if (timer->period_ > 0) {
         loop_scheduler_rearm_(l, timer, now);
-        l->delayed_ = timer->slot_ == LOOP_SCHEDULER_NOWHERE_ ? timer : NULL;
-        l->delayed_sequence_ = timer->sequence_;
     } else {
         timer->state_ = LOOP_SCHEDULER_FIRED_;
         l->timers_--;
@@ -137,9 +111,6 @@ PLIM_CALLED_ bool loop_scheduler_fire_next_(loop_scheduler *l, int64_t now, uint
     loop_scheduler_unlock_(l);
 
     timer->run(timer, 0);
-    if (l->delayed_ != NULL) {
-        loop_scheduler_arm_delayed_(l);
-    }
     if (l->timed_) {
         loop_scheduler_took_(l, NULL);
     }

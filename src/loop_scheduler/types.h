@@ -20,15 +20,13 @@ enum {
     LOOP_SCHEDULER_TAKEN_,     /* its run has been called, or is about to be */
     LOOP_SCHEDULER_STATE_ = 3, /* the bits of these */
     LOOP_SCHEDULER_ROOM_ = 4,  /* it takes one of max_queue */
-    LOOP_SCHEDULER_OURS_ = 8,  /* not a task of the user's: a call, the end of a work, ... */
-    LOOP_SCHEDULER_AGAIN_ = 16 /* it was TAKEN before it was posted, for when it is refused */
+    LOOP_SCHEDULER_OURS_ = 8   /* not a task of the user's: a call, the end of a work, ... */
 };
 
 struct loop_scheduler_timer {
     void (*run)(loop_scheduler_timer *timer, int status);
     void *arg;
     uint64_t missed;
-    int policy;
     /* Private, under the lock. */
     int state_;                           /* LOOP_SCHEDULER_IDLE_ and so on */
     uint32_t slot_;                       /* where it is linked */
@@ -172,8 +170,6 @@ struct loop_scheduler {
     uint64_t sequence_;
     const void *firing_; /* the timer whose call has been decided on, and may have yet to begin; or
                             NULL. For comparison only: its run may have freed it */
-    loop_scheduler_timer *delayed_; /* is being called, and then armed; the loop's thread's */
-    uint64_t delayed_sequence_;     /* unless it has another sequence_ by then */
     uint32_t timers_;
     loop_scheduler_timer *due_;
     uint64_t occupied_[LOOP_SCHEDULER_LEVELS_];

@@ -75,17 +75,16 @@ PLIM_SLOW_ bool loop_scheduler_disarm_(loop_scheduler *l, uint64_t *word, uint64
     return done;
 }
 
-/* Publishes a chain of tasks. `always`: even if closed. After the step nothing is touched. */
-PLIM_FAST_ int loop_scheduler_push_(loop_scheduler *l, loop_scheduler_task *newest,
-                                    loop_scheduler_task *oldest, bool always)
+/* Publishes a task. `always`: even if closed. After the step nothing is touched. */
+PLIM_FAST_ int loop_scheduler_push_(loop_scheduler *l, loop_scheduler_task *task, bool always)
 {
     uint64_t word = plim_load_relaxed_(&l->word_.word);
     for (;;) {
         if ((word & LOOP_SCHEDULER_CLOSED_) != 0 && !always) {
             return ESHUTDOWN;
         }
-        oldest->older_ = loop_scheduler_newest_(word);
-        uint64_t after = (uint64_t)(uintptr_t)newest | (word & LOOP_SCHEDULER_CLOSED_);
+        task->older_ = loop_scheduler_newest_(word);
+        uint64_t after = (uint64_t)(uintptr_t)task | (word & LOOP_SCHEDULER_CLOSED_);
         if (!PLIM_LIKELY_((word & LOOP_SCHEDULER_ARMED_BIT_) == 0)) {
             if (loop_scheduler_disarm_(l, &word, after)) {
                 return 0;

@@ -87,11 +87,6 @@ static void use_loop_scheduler_co(loop_scheduler_coroutine *co)
     LOOP_END(co);
 }
 
-static bool use_loop_scheduler_is_done(void *arg)
-{
-    return *(int *)arg != 0;
-}
-
 static void use_loop_scheduler_slow(void *user, loop_scheduler_task *task, int64_t elapsed_ns)
 {
     *(bool *)user = task != NULL && elapsed_ns > 0;
@@ -103,7 +98,7 @@ int USE_LOOP_SCHEDULER(void)
     int wrong = 0, seven = 7, result = 0;
     bool slow = false;
     int64_t elapsed = 0;
-    loop_scheduler_task task, *running = NULL, *list[1];
+    loop_scheduler_task task, *running = NULL;
     loop_scheduler_timer timer;
     loop_scheduler_work work;
     loop_scheduler_coroutine co;
@@ -128,14 +123,12 @@ int USE_LOOP_SCHEDULER(void)
     options.stack_size = (size_t)1 << 20;
     task.run = use_loop_scheduler_run;
     timer.run = use_loop_scheduler_fire;
-    timer.policy = LOOP_SCHEDULER_SKIP;
     work.work = use_loop_scheduler_fn;
     work.then = use_loop_scheduler_then;
     work.arg = &seven;
     co.run = use_loop_scheduler_co;
     co.done = use_loop_scheduler_done;
     co.arg = &state;
-    list[0] = &task;
     use_loop_scheduler_ran = 0;
 
     wrong += loop_scheduler_init(l, &options) != 0;
@@ -144,7 +137,7 @@ int USE_LOOP_SCHEDULER(void)
     wrong += loop_scheduler_post(l, &task) != 0 || loop_scheduler_post(l, &task) != EALREADY;
     wrong += loop_scheduler_run_once(l, PLIM_S(9)) != 0 || use_loop_scheduler_ran != 1;
     wrong += loop_scheduler_post_for(l, &task, 0) != 0 || loop_scheduler_poll(l) != 0;
-    wrong += loop_scheduler_post_list(l, list, 1) != 0 || loop_scheduler_poll(l) != 0;
+    wrong += loop_scheduler_post(l, &task) != 0 || loop_scheduler_poll(l) != 0;
     wrong += loop_scheduler_timer_start(l, &timer, 0, 0) != 0 || loop_scheduler_poll(l) != 0;
     wrong += use_loop_scheduler_ran != 13 || loop_scheduler_timer_cancel(l, &timer) != EALREADY;
     wrong += loop_scheduler_offload(l, &state.executor, &work) != 0;
@@ -158,7 +151,6 @@ int USE_LOOP_SCHEDULER(void)
     }
     loop_scheduler_event_reset(&event);
     wrong += use_loop_scheduler_ran != 120;
-    wrong += loop_scheduler_run_until(l, use_loop_scheduler_is_done, &seven, 0) != 0;
     loop_scheduler_stop(l);
     wrong += loop_scheduler_run(l) != 0;
     wrong += loop_scheduler_start(l) != 0;
@@ -168,8 +160,6 @@ int USE_LOOP_SCHEDULER(void)
     wrong += running != NULL || elapsed < 0 || slow;
     wrong += loop_scheduler_executor(l).ctx != l;
     wrong += loop_scheduler_fd(l) < -1;
-    timer.policy = LOOP_SCHEDULER_BURST;
-    timer.policy = LOOP_SCHEDULER_DELAY;
     wrong += loop_scheduler_close(l, LOOP_SCHEDULER_NOW, PLIM_FOREVER) != 0;
     wrong += loop_scheduler_close(l, LOOP_SCHEDULER_DRAIN, 0) != 0;
     loop_scheduler_stats stats = loop_scheduler_snapshot(l);

@@ -145,32 +145,17 @@ typedef struct deck {
 
 static void play_a_card(deck *k)
 {
-    int i = (int)(next_random(&k->random) % CARDS), j = (i + 1) % CARDS;
+    int i = (int)(next_random(&k->random) % CARDS);
     bool full = k->limit != 0 && (uint32_t)k->length >= k->limit;
-    bool too_full = k->limit != 0 && (uint32_t)k->length + 2 > k->limit;
-    loop_scheduler_task *pair[] = {&k->s[i].task, &k->s[j].task};
     switch (next_random(&k->random) % 4) {
     case 0: {
         int expected = k->cancelled[i] || !k->queued[i] ? (k->ever[i] ? EALREADY : ENOENT) : 0;
-        k->wrong += loop_scheduler_cancel(k->l, pair[0]) != expected;
+        k->wrong += loop_scheduler_cancel(k->l, &k->s[i].task) != expected;
         k->cancelled[i] = k->cancelled[i] || k->queued[i];
         break;
     }
-    case 1: {
-        int error = loop_scheduler_post_list(k->l, pair, 2);
-        bool refused = k->queued[i] || k->queued[j] || too_full;
-        k->wrong += refused ? (error != EALREADY || !(k->queued[i] || k->queued[j])) &&
-                                  (error != EAGAIN || !too_full)
-                            : error != 0;
-        for (int n = 0; n < 2 && error == 0; n++) {
-            int which = n == 0 ? i : j;
-            k->queue[k->length++] = which;
-            k->queued[which] = k->ever[which] = true;
-        }
-        break;
-    }
     default: {
-        int error = loop_scheduler_post(k->l, pair[0]);
+        int error = loop_scheduler_post(k->l, &k->s[i].task);
         k->wrong += k->queued[i] || full
                         ? (error != EALREADY || !k->queued[i]) && (error != EAGAIN || !full)
                         : error != 0;

@@ -430,21 +430,6 @@ TEST what_a_task_would_wait_for_in_vain_is_refused(bool own_thread)
     PASS();
 }
 
-static void run_until_inside(spy *s)
-{
-    s->error = loop_scheduler_run_until(s->l, never, NULL, PLIM_FOREVER);
-}
-
-TEST run_until_inside_of_run_is_refused(void)
-{
-    ASSERT(make(&on.l, 0));
-    on.s[0].act = run_until_inside;
-    ASSERT_INT(0, loop_scheduler_post(&on.l, &on.s[0].task));
-    ASSERT_INT(1, run_dry(&on.l));
-    ASSERT_INT(EDEADLK, on.s[0].error);
-    ENDS_WELL();
-}
-
 /* A task of one loop may run another one on the same thread. */
 typedef struct nest {
     loop_scheduler inner;
@@ -591,7 +576,6 @@ SUITE(waits_that_could_never_end_suite)
               hold_and_destroy_the_other);
     RUN_TESTp(what_a_task_would_wait_for_in_vain_is_refused, false);
     RUN_TESTp(what_a_task_would_wait_for_in_vain_is_refused, true);
-    RUN_TEST(run_until_inside_of_run_is_refused);
     RUN_TEST(a_task_may_run_another_loop);
     RUN_TESTp(a_ring_through_a_loop_inside_of_another_is_refused, false);
     RUN_TESTp(a_ring_through_a_loop_inside_of_another_is_refused, true);

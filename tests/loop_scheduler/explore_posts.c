@@ -108,16 +108,6 @@ SCENARIO(own_posts_drain, "what a task posts while it drains runs", own_posts, a
 SCENARIO(own_posts_now, "what a task posts while it is closed is refused or told", own_posts,
          accounted, BODIES(run_it, only_post_0, close_now), .preemptions = 3);
 
-static void post_list(void)
-{
-    loop_scheduler_task *const list[] = {&world.task[0], &world.task[1]};
-    world.posted[0] = world.posted[1] = 1 + loop_scheduler_post_list(L, list, 2);
-    leave_and_close(LOOP_SCHEDULER_DRAIN);
-}
-
-SCENARIO(lists, "a list is posted as one", open_loop, all_ran, BODIES(run_it, post_list, post_2),
-         .preemptions = 3);
-
 static void cancel_0(void)
 {
     world.answer[0] = 1 + loop_scheduler_cancel(L, &world.task[0]);

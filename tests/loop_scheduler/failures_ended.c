@@ -39,7 +39,7 @@ static bool is_deserted(loop_scheduler *l)
     return answer == EAGAIN || answer == 0;
 }
 
-enum { IN_TASK, IN_TIMER, IN_SKIP, IN_BURST, IN_DELAY, IN_THEN, IN_COROUTINE, PLACES_TO_QUIT };
+enum { IN_TASK, IN_TIMER, IN_PERIOD, IN_THEN, IN_COROUTINE, PLACES_TO_QUIT };
 
 /* Posts something that ends the thread of a loop which was started, and sees what then can be done
  * with it. how: to close it; -1: it is started again first. */
@@ -52,7 +52,7 @@ TEST a_loop_whose_thread_was_ended_is_one_that_nobody_runs(int where, int how)
     loop_scheduler_work work = {.work = five, .then = quit_in_then, .arg = &quits};
     loop_scheduler_coroutine co = {.run = quit_in_coroutine, .arg = &quits};
     loop_scheduler_task more[3];
-    bool periodic = where >= IN_SKIP && where <= IN_DELAY;
+    bool periodic = where == IN_PERIOD;
     init_loop(&on.l, 0);
     ASSERT_EQ_FMT(0, loop_scheduler_start(&on.l), "%d");
     if (where == IN_TASK) {
@@ -62,7 +62,6 @@ TEST a_loop_whose_thread_was_ended_is_one_that_nobody_runs(int where, int how)
     } else if (where == IN_COROUTINE) {
         ASSERT_EQ_FMT(0, loop_scheduler_spawn(&on.l, &co), "%d");
     } else {
-        timer.policy = periodic ? where - IN_SKIP : 0;
         ASSERT_EQ_FMT(0, loop_scheduler_timer_start(&on.l, &timer, 0, periodic ? PLIM_S(1000) : 0),
                       "%d");
     }

@@ -260,14 +260,14 @@ TEST nothing_is_allocated(void)
     ASSERT_EQ_FMT(0, loop_scheduler_start(&on.l), "%d");
     for (int i = 0; i < 10; i++) {
         loop_scheduler_task task = {.run = note_task, .arg = &t};
-        loop_scheduler_task *list[1] = {&(loop_scheduler_task){.run = note_task, .arg = &t}};
+        loop_scheduler_task other = {.run = note_task, .arg = &t};
         loop_scheduler_timer timer = {.run = note_timer, .arg = &t};
         loop_scheduler_work work = {.work = five, .then = note_work, .arg = &t};
         loop_scheduler_coroutine co = {.run = sleep_and_await, .arg = &event};
         ASSERT_EQ_FMT(0, loop_scheduler_spawn(&on.l, &co), "%d");
         ASSERT_EQ_FMT(0, loop_scheduler_timer_start(&on.l, &timer, PLIM_S(1000), 1), "%d");
         ASSERT_EQ_FMT(0, loop_scheduler_post_for(&on.l, &task, PLIM_FOREVER), "%d");
-        ASSERT_EQ_FMT(0, loop_scheduler_post_list(&on.l, list, 1), "%d");
+        ASSERT_EQ_FMT(0, loop_scheduler_post(&on.l, &other), "%d");
         ASSERT_EQ_FMT(0, loop_scheduler_offload(&on.l, &executor, &work), "%d");
         ASSERT(answers_calls(&on.l));
         loop_scheduler_event_set(&event);

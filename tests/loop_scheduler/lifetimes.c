@@ -164,13 +164,12 @@ static void cancel_then_end(loop_scheduler_timer *timer, int status)
     }
 }
 
-TEST a_periodic_timer_may_be_gone_once_it_is_told(int policy, bool closes)
+TEST a_periodic_timer_may_be_gone_once_it_is_told(bool closes)
 {
     ASSERT(make_slow(&on.l));
     firefly *m = hatch(closes ? FLY_TASK : FLY_TIMER, NULL);
     ASSERT(m != NULL);
     m->timer.run = cancel_then_end;
-    m->timer.policy = policy;
     ASSERT_INT(0, loop_scheduler_timer_start(&on.l, &m->timer, 0, PLIM_S(3600)));
     run_dry(&on.l);
     ASSERT_INT(0, csem_try_acquire(&firefly_gone));
@@ -189,8 +188,6 @@ SUITE(lifetimes_suite)
                   LOOP_SCHEDULER_DRAIN);
         RUN_TESTp(what_is_told_of_the_end_may_be_gone_before_it_returns, kind, LOOP_SCHEDULER_NOW);
     }
-    for (int policy = LOOP_SCHEDULER_SKIP; policy <= LOOP_SCHEDULER_DELAY; policy++) {
-        RUN_TESTp(a_periodic_timer_may_be_gone_once_it_is_told, policy, false);
-        RUN_TESTp(a_periodic_timer_may_be_gone_once_it_is_told, policy, true);
-    }
+    RUN_TESTp(a_periodic_timer_may_be_gone_once_it_is_told, false);
+    RUN_TESTp(a_periodic_timer_may_be_gone_once_it_is_told, true);
 }

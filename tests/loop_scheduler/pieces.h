@@ -212,7 +212,7 @@ static int run_dry(loop_scheduler *l)
 }
 
 /* A thread that makes one call, and what came of it. */
-enum { POST, POST_FOR, CALL, CALL_FOR, START, RUN, RUN_UNTIL, RUN_ONCE, CLOSE, DESTROY };
+enum { POST, POST_FOR, CALL, CALL_FOR, START, RUN, RUN_ONCE, CLOSE, DESTROY };
 
 typedef struct caller {
     loop_scheduler *l;
@@ -221,7 +221,6 @@ typedef struct caller {
     int64_t timeout_ns;
     loop_scheduler_task *task; /* POST, POST_FOR */
     int (*fn)(void *);         /* CALL, CALL_FOR */
-    bool (*done_when)(void *); /* RUN_UNTIL */
     void *arg;
     int error, result;
     int64_t took_ns;
@@ -246,8 +245,6 @@ static int make_call(caller *c)
         return loop_scheduler_start(c->l);
     case RUN:
         return loop_scheduler_run(c->l);
-    case RUN_UNTIL:
-        return loop_scheduler_run_until(c->l, c->done_when, c->arg, c->timeout_ns);
     case RUN_ONCE:
         return loop_scheduler_run_once(c->l, c->timeout_ns);
     case CLOSE:
@@ -326,11 +323,11 @@ typedef struct crowd {
     void *arg;
 } crowd;
 
-static void post_a_list(spy *s)
+static void post_two(spy *s)
 {
     spy *others = s->arg;
-    loop_scheduler_task *list[] = {&others[2].task, &others[3].task};
-    s->error = loop_scheduler_post_list(s->l, list, 2);
+    int error = loop_scheduler_post(s->l, &others[2].task);
+    s->error = error != 0 ? error : loop_scheduler_post(s->l, &others[3].task);
 }
 
 static void post_another(spy *s)
@@ -392,12 +389,6 @@ static void question_init(question *q, loop_scheduler *l, int answer)
     q->answer = answer;
     csem_init(&q->entered, 0);
     csem_init(&q->exit, 0);
-}
-
-static bool never(void *arg)
-{
-    (void)arg;
-    return false;
 }
 
 static void cancel_the_other(bell *b)

@@ -81,12 +81,6 @@ static int count_call(void *arg)
     return atomic_fetch_add((atomic_int *)arg, 1);
 }
 
-static bool never(void *arg)
-{
-    (void)arg;
-    return false;
-}
-
 /* A slow program must not be kept from getting on by its alarms. */
 static int often_us(int us)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tasks and lists of tasks: posting them, refusals, and whose memory they are.
+ * Tasks: posting them, refusals, and whose memory they are.
  */
 
 TEST a_task_runs_once_with_0_on_the_thread_that_runs_the_loop(void)
@@ -45,15 +45,15 @@ TEST a_task_without_a_function_is_refused_and_nothing_changes(void)
 {
     ASSERT(make(&on.l, 0));
     on.s[1].task.run = NULL;
-    loop_scheduler_task *list[] = {&on.s[0].task, &on.s[1].task, &on.s[2].task};
     ASSERT_INT(EINVAL, loop_scheduler_post(&on.l, &on.s[1].task));
     ASSERT_INT(EINVAL, loop_scheduler_post_for(&on.l, &on.s[1].task, PLIM_FOREVER));
-    ASSERT_INT(EINVAL, loop_scheduler_post_list(&on.l, list, 3));
     ASSERT_INT(0, loop_scheduler_snapshot(&on.l).queued);
     ASSERT_U64(0, loop_scheduler_snapshot(&on.l).posted);
     ASSERT_INT(EAGAIN, loop_scheduler_poll(&on.l));
     on.s[1].task.run = run_spy;
-    ASSERT_INT(0, loop_scheduler_post_list(&on.l, list, 3));
+    for (int i = 0; i < 3; i++) {
+        ASSERT_INT(0, loop_scheduler_post(&on.l, &on.s[i].task));
+    }
     ASSERT_INT(0, loop_scheduler_poll(&on.l));
     ASSERT_STR_EQ("1 2 3", story(&on.d));
     ENDS_WELL();
@@ -62,15 +62,14 @@ TEST a_task_without_a_function_is_refused_and_nothing_changes(void)
 TEST a_queued_task_is_not_taken_again(void)
 {
     ASSERT(make(&on.l, 0));
-    loop_scheduler_task *list[] = {&on.s[1].task, &on.s[0].task};
     ASSERT_INT(0, loop_scheduler_post(&on.l, &on.s[0].task));
     ASSERT_INT(EALREADY, loop_scheduler_post(&on.l, &on.s[0].task));
     ASSERT_INT(EALREADY, loop_scheduler_post_for(&on.l, &on.s[0].task, PLIM_MS(1)));
-    ASSERT_INT(EALREADY, loop_scheduler_post_list(&on.l, list, 2));
     ASSERT_INT(1, loop_scheduler_snapshot(&on.l).queued);
     ASSERT_INT(1, run_dry(&on.l));
     ASSERT_STR_EQ("1", story(&on.d));
-    ASSERT_INT(0, loop_scheduler_post_list(&on.l, list, 2)); /* none of them is queued now */
+    ASSERT_INT(0, loop_scheduler_post(&on.l, &on.s[1].task));
+    ASSERT_INT(0, loop_scheduler_post(&on.l, &on.s[0].task)); /* it is not queued now */
     ASSERT_INT(1, run_dry(&on.l));
     ASSERT_STR_EQ("1 2 1", story(&on.d));
     ENDS_WELL();
@@ -212,129 +211,6 @@ TEST a_task_may_end_its_loop_and_free_it_before_post_has_returned(void)
     PASS();
 }
 
-TEST a_list_is_queued_in_order_behind_what_is_there(void)
-{
-    ASSERT(make(&on.l, 0));
-    loop_scheduler_task *list[] = {&on.s[3].task, &on.s[1].task, &on.s[2].task};
-    ASSERT_INT(0, loop_scheduler_post(&on.l, &on.s[0].task));
-    ASSERT_INT(0, loop_scheduler_post_list(&on.l, list, 3));
-    list[0] = NULL; /* the array is needed no longer than the call */
-    ASSERT_INT(0, loop_scheduler_post(&on.l, &on.s[4].task));
-    ASSERT_INT(5, loop_scheduler_snapshot(&on.l).queued);
-    ASSERT_U64(5, loop_scheduler_snapshot(&on.l).posted);
-    ASSERT_INT(1, run_dry(&on.l));
-    ASSERT_STR_EQ("1 4 2 3 5", story(&on.d));
-    ENDS_WELL();
-}
-
-TEST an_empty_list_is_nothing(void)
-{
-    ASSERT(make(&on.l, 0));
-    loop_scheduler_task *list[] = {&on.s[0].task};
-    ASSERT_INT(0, loop_scheduler_post_list(&on.l, list, 0));
-    ASSERT_INT(0, loop_scheduler_snapshot(&on.l).queued);
-    ASSERT_INT(EAGAIN, loop_scheduler_poll(&on.l));
-    ENDS_WELL();
-}
-
-TEST a_list_that_does_not_fit_is_refused_as_a_whole(void)
-{
-    ASSERT(make(&on.l, 3));
-    loop_scheduler_task *list[] = {&on.s[1].task, &on.s[2].task, &on.s[3].task, &on.s[4].task};
-    ASSERT_INT(EAGAIN, loop_scheduler_post_list(&on.l, list, 4)); /* it never fits */
-    ASSERT_INT(0, loop_scheduler_post(&on.l, &on.s[0].task));
-    ASSERT_INT(EAGAIN, loop_scheduler_post_list(&on.l, list, 3));
-    ASSERT_INT(1, loop_scheduler_snapshot(&on.l).queued);
-    ASSERT_INT(0, loop_scheduler_post_list(&on.l, list, 2));
-    ASSERT_INT(EAGAIN, loop_scheduler_post_list(&on.l, list + 2, 1));
-    ASSERT_INT(1, run_dry(&on.l));
-    ASSERT_STR_EQ("1 2 3", story(&on.d));
-    ASSERT_INT(0, loop_scheduler_post_list(&on.l, list, 3));
-    ASSERT_INT(0, loop_scheduler_close(&on.l, LOOP_SCHEDULER_DRAIN, PLIM_S(PATIENCE_S)));
-    ASSERT_STR_EQ("1 2 3 2 3 4", story(&on.d));
-    ASSERT_INT(ESHUTDOWN, loop_scheduler_post_list(&on.l, list, 2));
-    ASSERT_ENDS_WELL(&on.l);
-    ASSERT_INT(6, atomic_load(&on.d.count));
-    PASS();
-}
-
-TEST a_task_may_post_a_list(void)
-{
-    ASSERT(make(&on.l, 0));
-    on.s[0].act = post_a_list;
-    on.s[0].arg = on.s;
-    ASSERT_INT(0, loop_scheduler_post(&on.l, &on.s[0].task));
-    ASSERT_INT(0, loop_scheduler_post(&on.l, &on.s[1].task));
-    ASSERT_INT(2, run_dry(&on.l));
-    ASSERT_INT(0, on.s[0].error);
-    ASSERT_STR_EQ("1 2 3 4", story(&on.d));
-    ENDS_WELL();
-}
-
-enum { LIST = 5, LISTS = 4 };
-
-/* On the loop: which task of a list must come next, and how often it did not. */
-typedef struct parade {
-    spy *expected;
-    int broken, whole;
-} parade;
-
-static void march(spy *s)
-{
-    parade *p = s->arg;
-    int place = s->number % LIST;
-    if (place == 0 ? p->expected != NULL : p->expected != s) {
-        p->broken++;
-    }
-    p->expected = place == LIST - 1 ? NULL : s + 1;
-    p->whole += place == LIST - 1;
-}
-
-static plim_thread_result post_lists(void *arg)
-{
-    member *m = arg;
-    crowd *c = m->crowd;
-    spy s[LIST];
-    loop_scheduler_task *list[LIST];
-    spies_init(s, LIST, c->l, NULL);
-    for (int i = 0; i < LIST; i++) {
-        s[i].number = i;
-        s[i].act = march;
-        s[i].arg = c->arg;
-        list[i] = &s[i].task;
-    }
-    wait_for_go(c);
-    int posted = 0;
-    while (posted < c->rounds && plim_now_() < c->end) {
-        int error = loop_scheduler_post_list(c->l, list, LIST);
-        posted += error == 0;
-        atomic_fetch_add(error == 0 ? &c->accepted : error == EALREADY ? &c->refused : &c->odd, 1);
-        if (error != 0) {
-            plim_thread_yield_();
-        }
-    }
-    while (runs(&s[LIST - 1]) < posted) { /* they are on this stack */
-        plim_thread_yield_();
-    }
-    return 0;
-}
-
-TEST nothing_gets_between_the_tasks_of_a_list(void)
-{
-    member m[LISTS];
-    static parade p;
-    p = (parade){.expected = NULL};
-    ASSERT(make_and_start(&on.l, 0));
-    crowd c = {.l = &on.l, .rounds = scaled(4000), .end = plim_now_() + race_ns(), .arg = &p};
-    start_crowd(&c, m, LISTS, post_lists);
-    join_crowd(m, LISTS);
-    ASSERT_INT(0, atomic_load(&c.odd));
-    ASSERT_ENDS_WELL(&on.l);
-    ASSERT_INT(0, p.broken);
-    ASSERT_INT(atomic_load(&c.accepted), p.whole);
-    PASS();
-}
-
 SUITE(posting_suite)
 {
     SET_SETUP(set_stage, NULL);
@@ -346,9 +222,4 @@ SUITE(posting_suite)
     RUN_TEST(a_task_may_be_posted_again_as_soon_as_it_runs);
     RUN_TEST(run_may_free_its_task_and_sees_what_was_done_before_the_post);
     RUN_TEST(a_task_may_end_its_loop_and_free_it_before_post_has_returned);
-    RUN_TEST(a_list_is_queued_in_order_behind_what_is_there);
-    RUN_TEST(an_empty_list_is_nothing);
-    RUN_TEST(a_list_that_does_not_fit_is_refused_as_a_whole);
-    RUN_TEST(a_task_may_post_a_list);
-    RUN_TEST(nothing_gets_between_the_tasks_of_a_list);
 }

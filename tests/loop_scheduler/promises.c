@@ -21,17 +21,14 @@ TEST errno_is_left_alone(void)
     KEEPS_ERRNO(make_as(&on.l, &options));
     actors_init(&on.a[0], 1, &on.l, NULL, play_await_once_for);
     on.a[0].event = &on.e[0];
-    loop_scheduler_task *list[] = {&on.s[0].task, &on.s[1].task};
     KEEPS_ERRNO(loop_scheduler_post(&on.l, &on.s[0].task));
     KEEPS_ERRNO(loop_scheduler_post(&on.l, &on.s[1].task));
     KEEPS_ERRNO(loop_scheduler_post_for(&on.l, &on.s[1].task, PLIM_MS(1)));
-    KEEPS_ERRNO(loop_scheduler_post_list(&on.l, list, 2));
     KEEPS_ERRNO(loop_scheduler_call_for(&on.l, give, &seven, NULL, PLIM_MS(1)));
     KEEPS_ERRNO(loop_scheduler_timer_start(&on.l, &on.b[0].timer, PLIM_MS(1), 0));
     KEEPS_ERRNO(loop_scheduler_run_once(&on.l, PLIM_S(1)));
     KEEPS_ERRNO(loop_scheduler_run_once(&on.l, PLIM_S(1)));
     KEEPS_ERRNO(loop_scheduler_run_once(&on.l, PLIM_MS(2)));
-    KEEPS_ERRNO(loop_scheduler_run_until(&on.l, never, NULL, PLIM_MS(2)));
     KEEPS_ERRNO(loop_scheduler_poll(&on.l));
     KEEPS_ERRNO(loop_scheduler_next_timeout(&on.l));
     KEEPS_ERRNO(loop_scheduler_offload(&on.l, &on_the_spot, &work));
@@ -64,12 +61,12 @@ TEST nothing_is_allocated_but_for_an_executor(void)
     int seven = 7;
     int before = atomic_load(&allocations);
     ASSERT(make(&on.l, 0));
-    loop_scheduler_task *list[] = {&on.s[0].task, &on.s[1].task};
     for (int i = 0; i < 100; i++) {
         actors_init(&on.a[0], 1, &on.l, NULL, play_await_once_for);
         on.a[0].event = &on.e[0];
         on.a[0].ns = 100;
-        ASSERT_INT(0, loop_scheduler_post_list(&on.l, list, 2));
+        ASSERT_INT(0, loop_scheduler_post(&on.l, &on.s[0].task));
+        ASSERT_INT(0, loop_scheduler_post(&on.l, &on.s[1].task));
         ASSERT_INT(0, loop_scheduler_post(&on.l, &on.s[2].task));
         ASSERT_INT(0, loop_scheduler_cancel(&on.l, &on.s[1].task));
         ASSERT_INT(0, loop_scheduler_timer_start(&on.l, &on.b[0].timer, PLIM_S(i), PLIM_S(1)));
@@ -101,10 +98,6 @@ TEST a_timeout_is_by_the_real_clock_even_if_the_loops_stands_still(void)
     ASSERT(finished(&on.c[0]));
     ASSERT_INT(ETIMEDOUT, on.c[0].error);
     ASSERT(on.c[0].took_ns >= PLIM_MS(2));
-    on.c[0] = (caller){.l = &on.l, .call = RUN_UNTIL, .done_when = never, .timeout_ns = PLIM_MS(2)};
-    start_call(&on.c[0]);
-    ASSERT(finished(&on.c[0]));
-    ASSERT_INT(ETIMEDOUT, on.c[0].error);
     on.s[0].act = post_again_for_ever;
     ASSERT_INT(0, loop_scheduler_post(&on.l, &on.s[0].task));
     on.c[0] =

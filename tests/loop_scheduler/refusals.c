@@ -75,19 +75,17 @@ TEST a_post_to_a_full_queue_changes_nothing(bool used)
 {
     ASSERT(prepared(4, used));
     spy *s = on.s;
-    loop_scheduler_task *const pair[] = {&s[0].task, &s[1].task};
-    loop_scheduler_task *const full[] = {&s[4].task, &s[5].task, &s[6].task, &s[7].task};
-    ASSERT_INT(0, loop_scheduler_post_list(&on.l, full, 4));
+    for (int i = 4; i < 8; i++) {
+        ASSERT_INT(0, loop_scheduler_post(&on.l, &s[i].task));
+    }
     ASSERT_REFUSED(EAGAIN, &on.s, loop_scheduler_post(&on.l, &s[0].task));
     ASSERT_REFUSED(ETIMEDOUT, &on.s, loop_scheduler_post_for(&on.l, &s[0].task, 0));
     ASSERT_REFUSED(ETIMEDOUT, &on.s, loop_scheduler_post_for(&on.l, &s[0].task, 1));
-    ASSERT_REFUSED(EAGAIN, &on.s, loop_scheduler_post_list(&on.l, pair, 2));
     ASSERT_REFUSED(EALREADY, &on.s, loop_scheduler_post(&on.l, &s[5].task));
     ASSERT_REFUSED(EALREADY, &on.s, loop_scheduler_post_for(&on.l, &s[5].task, PLIM_FOREVER));
-    ASSERT_REFUSED(EALREADY, &on.s, loop_scheduler_post_list(&on.l, full, 4));
     run_dry(&on.l);
     ASSERT_INT(used, runs(&s[0])); /* refused, so not run */
-    ASSERT_INT(0, loop_scheduler_post_list(&on.l, pair, 2));
+    ASSERT_INT(0, loop_scheduler_post(&on.l, &s[0].task));
     run_dry(&on.l);
     ASSERT_INT(used + 1, runs(&s[0]));
     ENDS_WELL();
@@ -97,22 +95,20 @@ TEST a_bad_argument_changes_nothing(bool used)
 {
     ASSERT(prepared(4, used));
     void (*run)(loop_scheduler_task *, int) = on.s[1].task.run;
-    loop_scheduler_task *const pair[] = {&on.s[0].task, &on.s[1].task};
     on.s[1].task.run = NULL;
     ASSERT_REFUSED(EINVAL, &on.s, loop_scheduler_post(&on.l, &on.s[1].task));
     ASSERT_REFUSED(EINVAL, &on.s, loop_scheduler_post_for(&on.l, &on.s[1].task, PLIM_FOREVER));
-    ASSERT_REFUSED(EINVAL, &on.s, loop_scheduler_post_list(&on.l, pair, 2));
     on.s[1].task.run = run;
-    on.b[0].timer.policy = LOOP_SCHEDULER_DELAY + 1;
+    void (*chime)(loop_scheduler_timer *, int) = on.b[0].timer.run;
+    on.b[0].timer.run = NULL;
     ASSERT_REFUSED(EINVAL, &on.b[0], loop_scheduler_timer_start(&on.l, &on.b[0].timer, 1, 1));
-    on.b[0].timer.policy = LOOP_SCHEDULER_SKIP;
+    on.b[0].timer.run = chime;
     ASSERT_REFUSED(EINVAL, &on.k[0], loop_scheduler_offload(&on.l, NULL, &on.k[0].work));
     on.a[0].co.run = NULL;
     ASSERT_REFUSED(EINVAL, &on.a[0], loop_scheduler_spawn(&on.l, &on.a[0].co));
     on.a[0].co.run = play_nothing;
     int result = 5;
     ASSERT_REFUSED(EINVAL, &result, loop_scheduler_call_for(&on.l, NULL, NULL, &result, 1));
-    ASSERT_REFUSED(EINVAL, &result, loop_scheduler_run_until(&on.l, NULL, NULL, 1));
     ENDS_WELL();
 }
 
@@ -157,16 +153,14 @@ TEST an_executor_that_refuses_leaves_the_work_as_it_was(bool used)
 
 static void give_a_closed_loop_something(spy *s)
 {
-    static loop_scheduler_task *const pair[] = {&on.s[0].task, &on.s[1].task};
+    loop_scheduler_task *task = &on.s[0].task;
     memory m;
     int wrong = 0;
 #define REFUSED(object, call) \
     (remember(&m, &on.l, (object), sizeof *(object)), \
      (call) != ESHUTDOWN || !is_as_it_was(&m, &on.l, (object), sizeof *(object)))
-    wrong += REFUSED(pair[0], loop_scheduler_post(&on.l, pair[0]));
-    wrong += REFUSED(pair[0], loop_scheduler_post_for(&on.l, pair[0], PLIM_FOREVER));
-    wrong += REFUSED(pair[0], loop_scheduler_post_list(&on.l, pair, 2));
-    wrong += REFUSED(pair[1], loop_scheduler_post_list(&on.l, pair, 2));
+    wrong += REFUSED(task, loop_scheduler_post(&on.l, task));
+    wrong += REFUSED(task, loop_scheduler_post_for(&on.l, task, PLIM_FOREVER));
     wrong += REFUSED(&on.b[0], loop_scheduler_timer_start(&on.l, &on.b[0].timer, 1, 1));
     wrong += REFUSED(&on.k[0], loop_scheduler_offload(&on.l, &on_the_spot, &on.k[0].work));
     wrong += REFUSED(&on.a[0], loop_scheduler_spawn(&on.l, &on.a[0].co));
@@ -184,7 +178,6 @@ TEST what_a_closed_loop_is_given_stays_as_it_was(uint32_t max_queue, bool used)
     ASSERT_REFUSED(ESHUTDOWN, &answer, loop_scheduler_call(&on.l, no_work, NULL, &answer));
     ASSERT_REFUSED(ESHUTDOWN, &on.l.word_, loop_scheduler_start(&on.l));
     ASSERT_REFUSED(ESHUTDOWN, &on.l.word_, loop_scheduler_run(&on.l));
-    ASSERT_REFUSED(ESHUTDOWN, &on.l.word_, loop_scheduler_run_until(&on.l, never, NULL, 1));
     ASSERT_REFUSED(ESHUTDOWN, &on.l.word_, loop_scheduler_run_once(&on.l, 1));
     ASSERT_REFUSED(ESHUTDOWN, &on.l.word_, loop_scheduler_poll(&on.l));
     ENDS_WELL();
@@ -226,7 +219,6 @@ static void wait_in_vain(spy *s)
     wrong += REFUSED(EDEADLK, word, loop_scheduler_close(s->l, LOOP_SCHEDULER_NOW, 1));
     wrong += REFUSED(EDEADLK, word, loop_scheduler_destroy(s->l));
     wrong += REFUSED(EDEADLK, word, loop_scheduler_run(s->l));
-    wrong += REFUSED(EDEADLK, word, loop_scheduler_run_until(s->l, never, NULL, 1));
     wrong += REFUSED(EDEADLK, word, loop_scheduler_run_once(s->l, 1));
     wrong += REFUSED(EDEADLK, word, loop_scheduler_poll(s->l));
     wrong += REFUSED(EBUSY, word, loop_scheduler_start(s->l));
@@ -254,7 +246,6 @@ TEST who_may_not_run_or_destroy_a_loop_leaves_it_as_it_is(void)
     ASSERT_INT(0, loop_scheduler_post(&on.l, &on.s[0].task));
     ASSERT_REFUSED(EBUSY, &on.l.word_, loop_scheduler_start(&on.l));
     ASSERT_REFUSED(EBUSY, &on.l.word_, loop_scheduler_run(&on.l));
-    ASSERT_REFUSED(EBUSY, &on.l.word_, loop_scheduler_run_until(&on.l, never, NULL, 1));
     ASSERT_REFUSED(EBUSY, &on.l.word_, loop_scheduler_run_once(&on.l, 1));
     ASSERT_REFUSED(EBUSY, &on.l.word_, loop_scheduler_poll(&on.l));
     ASSERT_REFUSED(EBUSY, &on.l.word_, loop_scheduler_destroy(&on.l));

@@ -18,12 +18,6 @@ TEST stop_ends_run_after_the_current_task_and_the_rest_stays(void)
     ENDS_WELL();
 }
 
-static bool always(void *arg)
-{
-    (void)arg;
-    return true;
-}
-
 TEST a_stop_before_ends_the_next_run_at_once(int stops)
 {
     ASSERT(make(&on.l, 0));
@@ -35,8 +29,6 @@ TEST a_stop_before_ends_the_next_run_at_once(int stops)
     }
     ASSERT_INT(0, loop_scheduler_run(&on.l));
     ASSERT_INT(0, runs(&on.s[0]));
-    loop_scheduler_stop(&on.l);
-    ASSERT_INT(ECANCELED, loop_scheduler_run_until(&on.l, never, NULL, PLIM_S(PATIENCE_S)));
     loop_scheduler_stop(&on.l);
     ASSERT_INT(ETIMEDOUT, loop_scheduler_run_once(&on.l, PLIM_FOREVER));
     ASSERT_INT(0, runs(&on.s[0]));
@@ -51,7 +43,7 @@ TEST stop_ends_a_sleep(int call_kind, int expected)
 {
     ASSERT(make(&on.l, 0));
     for (int i = 0; i < 20; i++) {
-        caller c = {.l = &on.l, .call = call_kind, .done_when = never, .timeout_ns = PLIM_FOREVER};
+        caller c = {.l = &on.l, .call = call_kind, .timeout_ns = PLIM_FOREVER};
         start_call(&c);
         rest(PLIM_US(50 * i));
         loop_scheduler_stop(&on.l);
@@ -101,7 +93,6 @@ TEST only_one_thread_may_run_a_loop(bool own_thread)
     ASSERT(occupy(&on.l, &on.gate));
     for (int i = 0; i < 2; i++) { /* while a task runs, and then while it sleeps */
         ASSERT_INT(EBUSY, loop_scheduler_run(&on.l));
-        ASSERT_INT(EBUSY, loop_scheduler_run_until(&on.l, always, NULL, 0));
         ASSERT_INT(EBUSY, loop_scheduler_run_once(&on.l, 0));
         ASSERT_INT(EBUSY, loop_scheduler_poll(&on.l));
         ASSERT_INT(EBUSY, loop_scheduler_start(&on.l));
@@ -127,7 +118,6 @@ TEST a_closed_loop_does_not_run_any_more(void)
     ASSERT(make(&on.l, 0));
     ASSERT_INT(0, loop_scheduler_close(&on.l, LOOP_SCHEDULER_DRAIN, PLIM_FOREVER));
     ASSERT_INT(ESHUTDOWN, loop_scheduler_run(&on.l));
-    ASSERT_INT(ESHUTDOWN, loop_scheduler_run_until(&on.l, never, NULL, PLIM_FOREVER));
     ASSERT_INT(ESHUTDOWN, loop_scheduler_run_once(&on.l, PLIM_FOREVER));
     ASSERT_INT(ESHUTDOWN, loop_scheduler_poll(&on.l));
     ASSERT_INT(ESHUTDOWN, loop_scheduler_start(&on.l));
@@ -135,64 +125,16 @@ TEST a_closed_loop_does_not_run_any_more(void)
     PASS();
 }
 
-typedef struct plan {
-    spy *s;
-    int asked, enough;
-} plan;
-
-static bool enough_ran(void *arg)
-{
-    plan *p = arg;
-    p->asked++;
-    return runs(p->s) >= p->enough;
-}
-
-TEST run_until_goes_on_until_it_is_told_that_all_is_done(void)
+TEST a_runner_returns_when_the_loop_is_closed(void)
 {
     ASSERT(make(&on.l, 0));
-    on.s[0].act = post_again_for_ever;
-    ASSERT_INT(0, loop_scheduler_post(&on.l, &on.s[0].task));
-    plan p = {.s = &on.s[0], .enough = 0};
-    ASSERT_INT(0, loop_scheduler_run_until(&on.l, enough_ran, &p, PLIM_FOREVER));
-    ASSERT_INT(0, runs(&on.s[0])); /* it is asked first */
-    ASSERT_INT(1, p.asked);
-    p = (plan){.s = &on.s[0], .enough = 10};
-    ASSERT_INT(0, loop_scheduler_run_until(&on.l, enough_ran, &p, PLIM_FOREVER));
-    ASSERT_INT(10, runs(&on.s[0]));
-    ASSERT_INT(11, p.asked); /* before each turn */
-    ASSERT_INT(EINVAL, loop_scheduler_run_until(&on.l, NULL, NULL, PLIM_FOREVER));
-    ASSERT_INT(10, runs(&on.s[0]));
-    ASSERT_INT(0, loop_scheduler_close(&on.l, LOOP_SCHEDULER_NOW, PLIM_FOREVER));
-    ENDS_WELL();
-}
-
-TEST run_until_gives_up_in_time(bool busy)
-{
-    ASSERT(make(&on.l, 0));
-    on.s[0].act = post_again_for_ever;
-    if (busy) {
-        ASSERT_INT(0, loop_scheduler_post(&on.l, &on.s[0].task));
-    }
-    int64_t from = plim_now_();
-    ASSERT_INT(ETIMEDOUT, loop_scheduler_run_until(&on.l, never, NULL, PLIM_MS(3)));
-    ASSERT(plim_now_() - from >= PLIM_MS(3));
-    ASSERT(plim_now_() - from < PLIM_S(PATIENCE_S));
-    ASSERT_INT(busy, runs(&on.s[0]) > 0);
-    ASSERT_INT(0, loop_scheduler_close(&on.l, LOOP_SCHEDULER_NOW, PLIM_FOREVER));
-    ENDS_WELL();
-}
-
-TEST a_runner_returns_when_the_loop_is_closed(int call_kind, int expected)
-{
-    ASSERT(make(&on.l, 0));
-    on.c[0] = (caller){
-        .l = &on.l, .call = call_kind, .done_when = never, .timeout_ns = PLIM_S(PATIENCE_S)};
+    on.c[0] = (caller){.l = &on.l, .call = RUN};
     start_call(&on.c[0]);
     ASSERT(occupy(&on.l, &on.gate));
     let_go(&on.gate);
     ASSERT_INT(0, loop_scheduler_close(&on.l, LOOP_SCHEDULER_DRAIN, PLIM_S(PATIENCE_S)));
     ASSERT(finished(&on.c[0]));
-    ASSERT_INT(expected, on.c[0].error);
+    ASSERT_INT(0, on.c[0].error);
     ASSERT_INT(1, runs(&on.gate));
     ENDS_WELL();
 }
@@ -377,9 +319,6 @@ static plim_thread_result run_and_stop(void *arg)
         case 0:
             error = loop_scheduler_run_once(&s->l, PLIM_US(50));
             break;
-        case 1:
-            error = loop_scheduler_run_until(&s->l, never, NULL, PLIM_US(100));
-            break;
         case 2:
             error = loop_scheduler_start(&s->l);
             break;
@@ -391,8 +330,8 @@ static plim_thread_result run_and_stop(void *arg)
         default:
             error = loop_scheduler_poll(&s->l);
         }
-        atomic_fetch_add(&s->odd, error != 0 && error != EBUSY && error != EAGAIN &&
-                                      error != ETIMEDOUT && error != ECANCELED);
+        atomic_fetch_add(&s->odd,
+                         error != 0 && error != EBUSY && error != EAGAIN && error != ETIMEDOUT);
         dawdle(next_random(&random));
     }
     atomic_fetch_add(&c->line.ready, 1); /* once more: done */
@@ -436,17 +375,12 @@ SUITE(running_suite)
     RUN_TESTp(a_stop_before_ends_the_next_run_at_once, 1);
     RUN_TESTp(a_stop_before_ends_the_next_run_at_once, 3);
     RUN_TESTp(stop_ends_a_sleep, RUN, 0);
-    RUN_TESTp(stop_ends_a_sleep, RUN_UNTIL, ECANCELED);
     RUN_TESTp(stop_ends_a_sleep, RUN_ONCE, ETIMEDOUT);
     RUN_TEST(a_loop_may_be_started_and_stopped_again_and_again);
     RUN_TESTp(only_one_thread_may_run_a_loop, false);
     RUN_TESTp(only_one_thread_may_run_a_loop, true);
     RUN_TEST(a_closed_loop_does_not_run_any_more);
-    RUN_TEST(run_until_goes_on_until_it_is_told_that_all_is_done);
-    RUN_TESTp(run_until_gives_up_in_time, false);
-    RUN_TESTp(run_until_gives_up_in_time, true);
-    RUN_TESTp(a_runner_returns_when_the_loop_is_closed, RUN, 0);
-    RUN_TESTp(a_runner_returns_when_the_loop_is_closed, RUN_UNTIL, ESHUTDOWN);
+    RUN_TEST(a_runner_returns_when_the_loop_is_closed);
     RUN_TEST(run_once_waits_for_one_turn);
     RUN_TEST(run_once_ends_its_wait_when_somebody_posts);
     RUN_TEST(poll_never_waits_and_next_timeout_says_for_how_long_one_may);

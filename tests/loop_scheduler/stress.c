@@ -71,7 +71,6 @@ typedef struct item {
     uint64_t random;
     int producer; /* where it stands in line */
     uint64_t number, begin, end, position;
-    struct item *follows;         /* in a list of posts */
     int64_t since, delay, period; /* of a timer */
     int steps;                    /* that are left: of a coroutine, or of one that posts itself */
     int result;                   /* what it shall be */

@@ -451,8 +451,6 @@ TEST many_threads_may_start_and_cancel_the_same_timers(void)
     memset((void *)&t, 0, sizeof t);
     ASSERT(make_and_start(&on.l, 0));
     bells_init(t.b, 4, &on.l, NULL, NULL);
-    t.b[1].timer.policy = LOOP_SCHEDULER_BURST;
-    t.b[2].timer.policy = LOOP_SCHEDULER_DELAY;
     crowd c = {.l = &on.l, .rounds = scaled(20000), .end = plim_now_() + race_ns(), .arg = &t};
     start_crowd(&c, m, N, start_and_cancel);
     join_crowd(m, N);
