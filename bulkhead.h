@@ -132,9 +132,11 @@
  *                since any thread may leave for them.
  *                A wait or invoke that comes back to its own thread gets EDEADLK, too: from running
  *                job to running job of other bulkheads, or through the event loops of
- *                loop_scheduler.h. All this must be in one source file, and no more than 63 long.
- *                (A static thread-local variable of each file notes where a thread is; there is no
- *                other static data.) So does a wait on the thread of the very loop that is the
+ *                loop_scheduler.h. All this must be in one linked image, a program or a shared
+ *                library, and no more than 63 long. (A weak, hidden thread-local variable of the
+ *                image notes what a thread runs. gcc and clang on Linux have that; elsewhere the
+ *                variable is static, and the circle must be in one source file. There is no other
+ *                static data.) So does a wait on the thread of the very loop that is the
  *                executor. The search ends at a job that still waits for its permit, or in the
  *                queue of another executor: nobody runs it yet. Nor does it follow coroutines.
  *   Threads      A job may end its thread (thrd_exit, pthread_exit; on POSIX systems, and in C++ if
@@ -2337,8 +2339,11 @@ PLIM_FAST_ void plim_spin_unlock_(PLIM_ATOMIC_(uint64_t) * lock)
  * naps to count. All locks but the first are tried, not waited for, and all are let go if one
  * cannot be had: so walks do not wait for each other either.
  *
- * A thread-local variable records what the thread is running. It is static, so every source file
- * has its own copy; an object always uses the copy of the file that initialised it.
+ * A thread-local variable says where a thread is. With gcc and clang on Linux it is weak and hidden:
+ * the linker keeps one of it, which all source files of a program or a shared library use. C and C++
+ * files share it. Elsewhere it is static: each source file has one. An object always uses the
+ * variable of the file that initialised it. The name ends with the version of the core, so that two
+ * releases in one program have one each.
  */
 typedef struct plim_place_ {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) lock;   /* 1: held, for a moment */
@@ -2352,10 +2357,17 @@ typedef struct plim_place_ {
                            constant */
 } plim_place_;
 
-#ifdef __cplusplus
-#define PLIM_THREAD_LOCAL_ thread_local
+#if defined(__linux__) && defined(__ELF__) && defined(__GNUC__) && !defined(PLIM_PLATFORM)
+#define PLIM_SHARED_PLACE_ __attribute__((weak, visibility("hidden")))
+#ifdef __cplusplus /* not thread_local: for that clang would emit a function, too */
+extern "C" {
+extern PLIM_SHARED_PLACE_ __thread plim_place_ *plim_place_of_thread_100_;
+PLIM_SHARED_PLACE_ __thread plim_place_ *plim_place_of_thread_100_;
+}
 #else
-#define PLIM_THREAD_LOCAL_ _Thread_local
+extern PLIM_SHARED_PLACE_ _Thread_local plim_place_ *plim_place_of_thread_100_;
+PLIM_SHARED_PLACE_ _Thread_local plim_place_ *plim_place_of_thread_100_;
+#endif
 #endif
 
 /* The innermost place that the calling thread runs, or NULL. */
@@ -2363,9 +2375,14 @@ static inline plim_place_ **plim_here_(void)
 {
 #ifdef PLIM_PLATFORM
     return (plim_place_ **)plim_thread_slot_();
+#elif defined(PLIM_SHARED_PLACE_)
+    return &plim_place_of_thread_100_;
+#elif defined(__cplusplus)
+    static thread_local plim_place_ *plim_place_of_thread_;
+    return &plim_place_of_thread_;
 #else
-    static PLIM_THREAD_LOCAL_ plim_place_ *plim_thread_place_;
-    return &plim_thread_place_;
+    static _Thread_local plim_place_ *plim_place_of_thread_;
+    return &plim_place_of_thread_;
 #endif
 }
 

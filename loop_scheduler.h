@@ -118,15 +118,16 @@
  *                from one of its tasks, a post_for there when the queue is full, a run inside of
  *                run; and a call, post_for or close from a loop's thread to another loop whose
  *                thread waits, directly or through others, for the first: whoever closes the circle
- *                gets it, timeout or not. (A call to the loop that makes it runs inline.) The
- *                check knows loops that were initialised in the same source file, or given as `kin`
- *                in the options. It also knows running jobs of a bulkhead.h included there: a loop
- *                that waits for a job which calls the loop. (A static thread-local variable of each
- *                source file notes where a thread is; there is no other static data.) The check
- *                does not know waits through anything else: a semaphore, a pool, the queue of an
- *                executor, a closing loop that waits for its works. It finds no circle of more
- *                than 63 loops and jobs, and none of coroutines that await each other's events,
- *                since no thread waits there.
+ *                gets it, timeout or not. (A call to the loop that makes it runs inline.) Circles may
+ *                lead through loops, and through running jobs of bulkhead.h: a loop that waits for a
+ *                job which calls the loop. A circle is seen if all of it was initialised in one
+ *                linked image, that is, in one program or one shared library. (A weak, hidden
+ *                thread-local variable of the image notes what a thread runs. gcc and clang on Linux
+ *                have that; elsewhere the variable is static, and the circle must be in one source
+ *                file. There is no other static data.) The check does not know waits through anything
+ *                else: a semaphore, a pool, the queue of an executor, a closing loop that waits for
+ *                its works. It finds no circle of more than 63 loops and jobs, and none of coroutines
+ *                that await each other's events, since no thread waits there.
  *   A stuck task holds up the loop, and there is no cure: stall tells another thread which it is.
  *   Ends         A task must return: it must neither throw nor end its thread. (If a task on the
  *                loop's own thread does end it, the loop is one that nobody runs; if it was a call
@@ -212,10 +213,7 @@ typedef struct loop_scheduler_options {
     /* Called on the loop after a slow task; which is NULL if it was a timer, a call or the like,
      * and may be freed already: compare it, no more. */
     void (*on_slow)(void *user, loop_scheduler_task *task, int64_t elapsed_ns);
-    void *user;                /* for the functions above */
-    const loop_scheduler *kin; /* another loop, initialised in another source file, that may come
-                                  to wait for this one: see Deadlocks above; only init looks at
-                                  it (NULL: none) */
+    void *user; /* for the functions above */
 } loop_scheduler_options;
 
 /* A task. Zero it once, before its first post, and set these; *task is yours to place:
@@ -2255,8 +2253,11 @@ PLIM_FAST_ void plim_spin_unlock_(PLIM_ATOMIC_(uint64_t) * lock)
  * naps to count. All locks but the first are tried, not waited for, and all are let go if one
  * cannot be had: so walks do not wait for each other either.
  *
- * A thread-local variable records what the thread is running. It is static, so every source file
- * has its own copy; an object always uses the copy of the file that initialised it.
+ * A thread-local variable says where a thread is. With gcc and clang on Linux it is weak and hidden:
+ * the linker keeps one of it, which all source files of a program or a shared library use. C and C++
+ * files share it. Elsewhere it is static: each source file has one. An object always uses the
+ * variable of the file that initialised it. The name ends with the version of the core, so that two
+ * releases in one program have one each.
  */
 typedef struct plim_place_ {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) lock;   /* 1: held, for a moment */
@@ -2270,10 +2271,17 @@ typedef struct plim_place_ {
                            constant */
 } plim_place_;
 
-#ifdef __cplusplus
-#define PLIM_THREAD_LOCAL_ thread_local
+#if defined(__linux__) && defined(__ELF__) && defined(__GNUC__) && !defined(PLIM_PLATFORM)
+#define PLIM_SHARED_PLACE_ __attribute__((weak, visibility("hidden")))
+#ifdef __cplusplus /* not thread_local: for that clang would emit a function, too */
+extern "C" {
+extern PLIM_SHARED_PLACE_ __thread plim_place_ *plim_place_of_thread_100_;
+PLIM_SHARED_PLACE_ __thread plim_place_ *plim_place_of_thread_100_;
+}
 #else
-#define PLIM_THREAD_LOCAL_ _Thread_local
+extern PLIM_SHARED_PLACE_ _Thread_local plim_place_ *plim_place_of_thread_100_;
+PLIM_SHARED_PLACE_ _Thread_local plim_place_ *plim_place_of_thread_100_;
+#endif
 #endif
 
 /* The innermost place that the calling thread runs, or NULL. */
@@ -2281,9 +2289,14 @@ static inline plim_place_ **plim_here_(void)
 {
 #ifdef PLIM_PLATFORM
     return (plim_place_ **)plim_thread_slot_();
+#elif defined(PLIM_SHARED_PLACE_)
+    return &plim_place_of_thread_100_;
+#elif defined(__cplusplus)
+    static thread_local plim_place_ *plim_place_of_thread_;
+    return &plim_place_of_thread_;
 #else
-    static PLIM_THREAD_LOCAL_ plim_place_ *plim_thread_place_;
-    return &plim_thread_place_;
+    static _Thread_local plim_place_ *plim_place_of_thread_;
+    return &plim_place_of_thread_;
 #endif
 }
 
@@ -5113,17 +5126,17 @@ PLIM_SLOW_ void loop_scheduler_forget_place_(loop_scheduler *l, plim_place_ **at
 
 static inline int loop_scheduler_init(loop_scheduler *l, const loop_scheduler_options *options)
 {
-    static const loop_scheduler_options none = {0, NULL, 0, 0, NULL, NULL, NULL, NULL};
+    static const loop_scheduler_options none = {0, NULL, 0, 0, NULL, NULL, NULL};
     const loop_scheduler_options *o = options != NULL ? options : &none;
     if (l == NULL || o->max_queue > PLIM_PERMITS_MAX || o->slow_ns < 0) {
         return EINVAL;
     }
-    loop_scheduler_forget_place_(l, o->kin != NULL ? o->kin->place_.here() : plim_here_());
+    loop_scheduler_forget_place_(l, plim_here_());
     memset((void *)l, 0, sizeof *l);
     plim_init_(&l->word_, 0);
     plim_init_(&l->room_, o->max_queue);
     l->max_queue_ = o->max_queue;
-    l->place_.here = o->kin != NULL ? o->kin->place_.here : plim_here_;
+    l->place_.here = plim_here_;
     l->place_.serves = l;
     l->process_ = plim_process_();
     l->stack_size_ = o->stack_size;

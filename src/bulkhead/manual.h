@@ -132,9 +132,11 @@
  *                since any thread may leave for them.
  *                A wait or invoke that comes back to its own thread gets EDEADLK, too: from running
  *                job to running job of other bulkheads, or through the event loops of
- *                loop_scheduler.h. All this must be in one source file, and no more than 63 long.
- *                (A static thread-local variable of each file notes where a thread is; there is no
- *                other static data.) So does a wait on the thread of the very loop that is the
+ *                loop_scheduler.h. All this must be in one linked image, a program or a shared
+ *                library, and no more than 63 long. (A weak, hidden thread-local variable of the
+ *                image notes what a thread runs. gcc and clang on Linux have that; elsewhere the
+ *                variable is static, and the circle must be in one source file. There is no other
+ *                static data.) So does a wait on the thread of the very loop that is the
  *                executor. The search ends at a job that still waits for its permit, or in the
  *                queue of another executor: nobody runs it yet. Nor does it follow coroutines.
  *   Threads      A job may end its thread (thrd_exit, pthread_exit; on POSIX systems, and in C++ if

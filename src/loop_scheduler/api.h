@@ -36,10 +36,7 @@ typedef struct loop_scheduler_options {
     /* Called on the loop after a slow task; which is NULL if it was a timer, a call or the like,
      * and may be freed already: compare it, no more. */
     void (*on_slow)(void *user, loop_scheduler_task *task, int64_t elapsed_ns);
-    void *user;                /* for the functions above */
-    const loop_scheduler *kin; /* another loop, initialised in another source file, that may come
-                                  to wait for this one: see Deadlocks above; only init looks at
-                                  it (NULL: none) */
+    void *user; /* for the functions above */
 } loop_scheduler_options;
 
 /* A task. Zero it once, before its first post, and set these; *task is yours to place:

@@ -14,17 +14,17 @@ PLIM_SLOW_ void loop_scheduler_forget_place_(loop_scheduler *l, plim_place_ **at
 
 static inline int loop_scheduler_init(loop_scheduler *l, const loop_scheduler_options *options)
 {
-    static const loop_scheduler_options none = {0, NULL, 0, 0, NULL, NULL, NULL, NULL};
+    static const loop_scheduler_options none = {0, NULL, 0, 0, NULL, NULL, NULL};
     const loop_scheduler_options *o = options != NULL ? options : &none;
     if (l == NULL || o->max_queue > PLIM_PERMITS_MAX || o->slow_ns < 0) {
         return EINVAL;
     }
-    loop_scheduler_forget_place_(l, o->kin != NULL ? o->kin->place_.here() : plim_here_());
+    loop_scheduler_forget_place_(l, plim_here_());
     memset((void *)l, 0, sizeof *l);
     plim_init_(&l->word_, 0);
     plim_init_(&l->room_, o->max_queue);
     l->max_queue_ = o->max_queue;
-    l->place_.here = o->kin != NULL ? o->kin->place_.here : plim_here_;
+    l->place_.here = plim_here_;
     l->place_.serves = l;
     l->process_ = plim_process_();
     l->stack_size_ = o->stack_size;

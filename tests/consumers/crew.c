@@ -33,3 +33,26 @@ int crew_works(dock *d)
     wrong += cargo != 7;
     return wrong;
 }
+
+static int call_back(void *caller)
+{
+    /* The limit is for a loop that does not see the circle: it fails, and does not hang. */
+    int cargo = 0;
+    return loop_scheduler_call_for((loop_scheduler *)caller, load, &cargo, NULL, PLIM_S(10));
+}
+
+int crew_calls_back(loop_scheduler *caller)
+{
+    loop_scheduler mess;
+    int result = 0;
+    int error = loop_scheduler_init(&mess, NULL);
+    error = error != 0 ? error : loop_scheduler_start(&mess);
+    if (error != 0) {
+        return error;
+    }
+    error = loop_scheduler_call(&mess, call_back, caller, &result);
+    error = error != 0 ? error : result;
+    int closed = loop_scheduler_close(&mess, LOOP_SCHEDULER_DRAIN, PLIM_FOREVER);
+    closed = closed != 0 ? closed : loop_scheduler_destroy(&mess);
+    return closed != 0 ? closed : error;
+}

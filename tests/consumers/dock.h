@@ -21,14 +21,13 @@ typedef struct dock {
 } dock;
 
 /* dock.c: owns the dock, alone or as a shared library */
-dock *dock_open(const loop_scheduler *kin); /* kin: see loop_scheduler.h; NULL: failed */
+dock *dock_open(void); /* NULL: failed */
 int dock_submit(bulkhead_job *job);
-int dock_calls_back(
-    loop_scheduler *caller); /* on the loop of the dock, calls the caller's: EDEADLK */
 int dock_close(void);
 
 /* crew.c: uses the dock of somebody else */
 int crew_works(dock *d);
+int crew_calls_back(loop_scheduler *caller); /* on a loop of its own, calls the caller's: EDEADLK */
 
 #ifdef __cplusplus
 }

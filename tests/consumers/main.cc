@@ -11,6 +11,13 @@ static int lift(bulkhead_job *job)
     return 0;
 }
 
+#ifndef WITHOUT_DOCK
+static int calls_the_crew(void *loop)
+{
+    return crew_calls_back(static_cast<loop_scheduler *>(loop));
+}
+#endif
+
 static csem turn = CSEM_INIT(0);
 
 int main()
@@ -27,7 +34,7 @@ int main()
     other.join();
 
 #ifndef WITHOUT_DOCK
-    dock *d = dock_open(nullptr);
+    dock *d = dock_open();
     if (d == nullptr) {
         return 1;
     }
@@ -37,6 +44,18 @@ int main()
     job.arg = &cargo;
     wrong += dock_submit(&job) != 0 || bulkhead_wait(&job, PLIM_FOREVER) != 0 || cargo != 2;
     wrong += dock_close();
+
+    // Our loop waits for that of the crew, which calls ours: a file in C, but the same program.
+    loop_scheduler loop;
+    int result = 0;
+    wrong += loop_scheduler_init(&loop, nullptr) != 0 || loop_scheduler_start(&loop) != 0;
+    wrong += loop_scheduler_call(&loop, calls_the_crew, &loop, &result) != 0;
+    if (result != EDEADLK) {
+        std::printf("error: two loops that wait for each other: %d, not EDEADLK\n", result);
+        wrong++;
+    }
+    wrong += loop_scheduler_close(&loop, LOOP_SCHEDULER_DRAIN, PLIM_FOREVER) != 0;
+    wrong += loop_scheduler_destroy(&loop) != 0;
 #else
     bulkhead b;
     bulkhead_options options{};

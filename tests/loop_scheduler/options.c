@@ -71,19 +71,6 @@ TEST options_are_copied(void)
     ENDS_WELL();
 }
 
-TEST kin_may_go_first(void)
-{
-    static loop_scheduler kin;
-    ASSERT(make(&kin, 0));
-    loop_scheduler_options options = {.kin = &kin};
-    ASSERT_INT(0, make_as(&on.l, &options));
-    ASSERT_INT(0, unmake(&kin));
-    memset((void *)&kin, 0xa5, sizeof kin);
-    ASSERT_INT(0, loop_scheduler_start(&on.l));
-    ASSERT(serves(&on.l));
-    ENDS_WELL();
-}
-
 TEST a_loop_is_small(void)
 {
     ASSERT(sizeof(loop_scheduler) <= 6 * 1024);
@@ -119,7 +106,6 @@ SUITE(options_suite)
     RUN_TEST(bad_options_are_refused);
     RUN_TEST(the_largest_queue_is_taken);
     RUN_TEST(options_are_copied);
-    RUN_TEST(kin_may_go_first);
     RUN_TEST(a_loop_is_small);
     RUN_TEST(a_loop_can_be_made_and_unmade_again_and_again);
 }
