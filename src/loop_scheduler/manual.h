@@ -118,16 +118,16 @@
  *                from one of its tasks, a post_for there when the queue is full, a run inside of
  *                run; and a call, post_for or close from a loop's thread to another loop whose
  *                thread waits, directly or through others, for the first: whoever closes the circle
- *                gets it, timeout or not. (A call to the loop that makes it runs inline.) Circles may
- *                lead through loops, and through running jobs of bulkhead.h: a loop that waits for a
- *                job which calls the loop. A circle is seen if all of it was initialised in one
- *                linked image, that is, in one program or one shared library. (A weak, hidden
- *                thread-local variable of the image notes what a thread runs. gcc and clang on Linux
- *                have that; elsewhere the variable is static, and the circle must be in one source
- *                file. There is no other static data.) The check does not know waits through anything
- *                else: a semaphore, a pool, the queue of an executor, a closing loop that waits for
- *                its works. It finds no circle of more than 63 loops and jobs, and none of coroutines
- *                that await each other's events, since no thread waits there.
+ *                gets it, timeout or not. (A call to the loop that makes it runs inline.) Circles
+ *                may lead through loops, and through running jobs of bulkhead.h: a loop that waits
+ *                for a job which calls the loop. A circle is seen if all of it was initialised in
+ *                one linked image, that is, in one program or one shared library. (A weak, hidden
+ *                thread-local variable of the image notes what a thread runs. gcc and clang on
+ *                Linux have that; elsewhere the variable is static, and the circle must be in one
+ *                source file. There is no other static data.) The check does not know waits through
+ *                anything else: a semaphore, a pool, the queue of an executor, a closing loop that
+ *                waits for its works. It finds no circle of more than 63 loops and jobs, and none
+ *                of coroutines that await each other's events, since no thread waits there.
  *   A stuck task holds up the loop, and there is no cure: stall tells another thread which it is.
  *   Ends         A task must return: it must neither throw nor end its thread. (If a task on the
  *                loop's own thread does end it, the loop is one that nobody runs; if it was a call
