@@ -2339,9 +2339,9 @@ PLIM_FAST_ void plim_spin_unlock_(PLIM_ATOMIC_(uint64_t) * lock)
  * naps to count. All locks but the first are tried, not waited for, and all are let go if one
  * cannot be had: so walks do not wait for each other either.
  *
- * A thread-local variable says where a thread is. With gcc and clang on Linux it is weak and hidden:
- * the linker keeps one of it, which all source files of a program or a shared library use. C and C++
- * files share it. Elsewhere it is static: each source file has one. An object always uses the
+ * A thread-local variable says where a thread is. With gcc and clang on Linux it is weak and
+ * hidden: the linker keeps one of it, which all source files of a program or a shared library use.
+ * C and C++ files share it. Elsewhere it is static: each source file has one. An object always uses the
  * variable of the file that initialised it. The name ends with the version of the core, so that two
  * releases in one program have one each.
  */
@@ -2775,17 +2775,37 @@ typedef struct bulkhead_entry_ {
     struct bulkhead_caller_ *caller; /* NULL: it is part of a job */
 } bulkhead_entry_;
 
-/* Where a job is. All changes are made under the lock, but the first and the last. */
+/*
+ * Where a job is. All changes are made under the lock, but to DONE and out of it.
+ *
+ *   phase       listed in            moved by, to
+ *   NEW         nothing              submit: ROOM, DELAYED, QUEUED, READY
+ *   ROOM        room, its submitter  whoever makes room: DELAYED, QUEUED, READY; its submitter, if
+ *                                    it is refused: what it was before
+ *   DELAYED     later, the timers    the supervisor, when it is due: QUEUED, READY
+ *   QUEUED      queue                whoever frees a permit (bulkhead_grant_): READY
+ *   READY       ready_jobs           the worker, or entry of the executor, that takes it: RUNNING
+ *   RUNNING     worker->job, or a    its runner: FINISHING, ENDING; for another attempt DELAYED,
+ *               frame in `running`   QUEUED; the supervisor, at the run timeout: STUCK
+ *   FINISHING   as RUNNING           its runner, when done has returned: ENDING
+ *   STUCK       as RUNNING           its runner, when the body returns: DONE
+ *   ENDING      ended, of a section  whoever ended it, when done has returned: DONE
+ *   DONE        nothing              submit, as NEW
+ *
+ * From DELAYED, QUEUED and READY it also goes to ENDING: by cancel, by an abort, by the supervisor
+ * when it expires, or when nobody can be had to run it. A submit that learns the latter takes its
+ * own job back instead: then the job is what it was before.
+ */
 enum {
     BULKHEAD_NEW_,     /* not submitted yet */
     BULKHEAD_ROOM_,    /* its submitter waits for a place in the queue; it is not accepted yet */
-    BULKHEAD_DELAYED_, /* its time has not come; it is armed */
-    BULKHEAD_QUEUED_,  /* in the queue */
-    BULKHEAD_READY_,   /* has its permit, waits for a worker; or is the executor's */
+    BULKHEAD_DELAYED_, /* its time has not come */
+    BULKHEAD_QUEUED_,  /* it waits for a permit */
+    BULKHEAD_READY_,   /* it has its permit, and waits for a worker, or its turn in the executor */
     BULKHEAD_RUNNING_,
-    BULKHEAD_FINISHING_, /* has ended, and its done is called, with its permit */
-    BULKHEAD_STUCK_,     /* its run timeout has passed, and it runs on */
-    BULKHEAD_ENDING_,    /* done is being called */
+    BULKHEAD_FINISHING_, /* its body has returned, and its done is called, with its permit */
+    BULKHEAD_STUCK_,     /* its run timeout has passed, and its body runs on */
+    BULKHEAD_ENDING_,    /* its done is being called, without a permit */
     BULKHEAD_DONE_
 };
 
@@ -2875,8 +2895,8 @@ typedef struct bulkhead_giver_ {
 } bulkhead_giver_;
 
 /* What the calls of the API do when their fast path does not do. init puts a pointer to these into
- * the bulkhead. So a file that only enters or submits contains its fast paths, and the rest is in the
- * file that initialises. */
+ * the bulkhead. So a file that only enters or submits contains its fast paths, and the rest is in
+ * the file that initialises. */
 typedef struct bulkhead_slow_ {
     int (*enter)(bulkhead *b, int64_t timeout_ns, int full);
     void (*entered)(bulkhead *b, int64_t since);
@@ -2985,8 +3005,8 @@ typedef struct bulkhead_subject_ {
 
 /* ==== src/bulkhead/calls.h ==================================================================== */
 
-/* The calls of the API, each with its fast path. What is not fast is reached through the table in the
- * bulkhead. */
+/* The calls of the API, each with its fast path. What is not fast is reached through the table in
+ * the bulkhead. */
 
 /* Notes that the calling thread has a permit which it will give back itself (invoke, scope). If
  * there is no place for the note, a deadlock may go unseen. Relaxed: only the thread itself relies

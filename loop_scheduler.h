@@ -2253,9 +2253,9 @@ PLIM_FAST_ void plim_spin_unlock_(PLIM_ATOMIC_(uint64_t) * lock)
  * naps to count. All locks but the first are tried, not waited for, and all are let go if one
  * cannot be had: so walks do not wait for each other either.
  *
- * A thread-local variable says where a thread is. With gcc and clang on Linux it is weak and hidden:
- * the linker keeps one of it, which all source files of a program or a shared library use. C and C++
- * files share it. Elsewhere it is static: each source file has one. An object always uses the
+ * A thread-local variable says where a thread is. With gcc and clang on Linux it is weak and
+ * hidden: the linker keeps one of it, which all source files of a program or a shared library use.
+ * C and C++ files share it. Elsewhere it is static: each source file has one. An object always uses the
  * variable of the file that initialised it. The name ends with the version of the core, so that two
  * releases in one program have one each.
  */

@@ -2517,8 +2517,8 @@ static inline void weighted_sem_sleeper_init_(weighted_sem_sleeper_ *sleeper)
 
 /* ==== src/weighted_sem/calls.h ================================================================ */
 
-/* The calls of the API, each with its fast path. What is not fast is reached through the table in the
- * semaphore. */
+/* The calls of the API, each with its fast path. What is not fast is reached through the table in
+ * the semaphore. */
 
 /* The fast way in, if it is open. */
 static inline bool weighted_sem_take_(weighted_sem *w, uint64_t weight, bool job)
@@ -3052,8 +3052,8 @@ static inline void weighted_sem_leave_queue_(weighted_sem *w, weighted_sem_sleep
  * task takes the next without having searched. So in a busy stretch nobody sleeps or is woken.
  *
  * A start that had to wait is let in by somebody else, who hands its task over in the same section.
- * A worker that has just ended a task counts itself as searching before that: so it wakes nobody for
- * a task that it takes itself.
+ * A worker that has just ended a task counts itself as searching before that: so it wakes nobody
+ * for a task that it takes itself.
  */
 
 /* From now on the calling thread runs the worker's task. */

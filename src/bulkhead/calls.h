@@ -1,5 +1,5 @@
-/* The calls of the API, each with its fast path. What is not fast is reached through the table in the
- * bulkhead. */
+/* The calls of the API, each with its fast path. What is not fast is reached through the table in
+ * the bulkhead. */
 
 /* Notes that the calling thread has a permit which it will give back itself (invoke, scope). If
  * there is no place for the note, a deadlock may go unseen. Relaxed: only the thread itself relies

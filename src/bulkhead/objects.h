@@ -6,17 +6,37 @@ typedef struct bulkhead_entry_ {
     struct bulkhead_caller_ *caller; /* NULL: it is part of a job */
 } bulkhead_entry_;
 
-/* Where a job is. All changes are made under the lock, but the first and the last. */
+/*
+ * Where a job is. All changes are made under the lock, but to DONE and out of it.
+ *
+ *   phase       listed in            moved by, to
+ *   NEW         nothing              submit: ROOM, DELAYED, QUEUED, READY
+ *   ROOM        room, its submitter  whoever makes room: DELAYED, QUEUED, READY; its submitter, if
+ *                                    it is refused: what it was before
+ *   DELAYED     later, the timers    the supervisor, when it is due: QUEUED, READY
+ *   QUEUED      queue                whoever frees a permit (bulkhead_grant_): READY
+ *   READY       ready_jobs           the worker, or entry of the executor, that takes it: RUNNING
+ *   RUNNING     worker->job, or a    its runner: FINISHING, ENDING; for another attempt DELAYED,
+ *               frame in `running`   QUEUED; the supervisor, at the run timeout: STUCK
+ *   FINISHING   as RUNNING           its runner, when done has returned: ENDING
+ *   STUCK       as RUNNING           its runner, when the body returns: DONE
+ *   ENDING      ended, of a section  whoever ended it, when done has returned: DONE
+ *   DONE        nothing              submit, as NEW
+ *
+ * From DELAYED, QUEUED and READY it also goes to ENDING: by cancel, by an abort, by the supervisor
+ * when it expires, or when nobody can be had to run it. A submit that learns the latter takes its
+ * own job back instead: then the job is what it was before.
+ */
 enum {
     BULKHEAD_NEW_,     /* not submitted yet */
     BULKHEAD_ROOM_,    /* its submitter waits for a place in the queue; it is not accepted yet */
-    BULKHEAD_DELAYED_, /* its time has not come; it is armed */
-    BULKHEAD_QUEUED_,  /* in the queue */
-    BULKHEAD_READY_,   /* has its permit, waits for a worker; or is the executor's */
+    BULKHEAD_DELAYED_, /* its time has not come */
+    BULKHEAD_QUEUED_,  /* it waits for a permit */
+    BULKHEAD_READY_,   /* it has its permit, and waits for a worker, or its turn in the executor */
     BULKHEAD_RUNNING_,
-    BULKHEAD_FINISHING_, /* has ended, and its done is called, with its permit */
-    BULKHEAD_STUCK_,     /* its run timeout has passed, and it runs on */
-    BULKHEAD_ENDING_,    /* done is being called */
+    BULKHEAD_FINISHING_, /* its body has returned, and its done is called, with its permit */
+    BULKHEAD_STUCK_,     /* its run timeout has passed, and its body runs on */
+    BULKHEAD_ENDING_,    /* its done is being called, without a permit */
     BULKHEAD_DONE_
 };
 
@@ -106,8 +126,8 @@ typedef struct bulkhead_giver_ {
 } bulkhead_giver_;
 
 /* What the calls of the API do when their fast path does not do. init puts a pointer to these into
- * the bulkhead. So a file that only enters or submits contains its fast paths, and the rest is in the
- * file that initialises. */
+ * the bulkhead. So a file that only enters or submits contains its fast paths, and the rest is in
+ * the file that initialises. */
 typedef struct bulkhead_slow_ {
     int (*enter)(bulkhead *b, int64_t timeout_ns, int full);
     void (*entered)(bulkhead *b, int64_t since);

@@ -13,8 +13,8 @@
  * task takes the next without having searched. So in a busy stretch nobody sleeps or is woken.
  *
  * A start that had to wait is let in by somebody else, who hands its task over in the same section.
- * A worker that has just ended a task counts itself as searching before that: so it wakes nobody for
- * a task that it takes itself.
+ * A worker that has just ended a task counts itself as searching before that: so it wakes nobody
+ * for a task that it takes itself.
  */
 
 /* From now on the calling thread runs the worker's task. */
