@@ -48,12 +48,14 @@
  *   They all share the same permits and, if they have to wait, the same queue, in order of arrival.
  *
  *   Jobs run on threads of the bulkhead, its workers: started when first needed, never more than
- *   `permits` (besides stuck ones, below, and those that are in worker_stop). If the system has no
- *   thread for one more, the workers that there are run all jobs; submit is refused if there is
- *   none. A worker ends when it has had no job for BULKHEAD_IDLE_NS, or when a resize leaves fewer
- *   permits than workers. Each may own something (a connection, a file) that worker_start makes and
- *   worker_stop ends, both on its thread; jobs find it in job->resource. A job that finds it broken
- *   says so by bulkhead_job_renew. Or jobs run on your executor (without resources):
+ *   `permits` (besides stuck ones, below, those that are in worker_stop, and those that wait for
+ *   this very bulkhead). If the system has no thread for one more, the workers that there are run
+ *   all jobs. If there is none, submit is refused; if all wait for this bulkhead, a job that they
+ *   keep waiting ends ABORTED (FAILED, if it has been tried). A worker ends when it has had no job
+ *   for BULKHEAD_IDLE_NS, or when a resize leaves fewer permits than workers. Each may own
+ *   something (a connection, a file) that worker_start makes and worker_stop ends, both on its
+ *   thread; jobs find it in job->resource. A job that finds it broken says so by
+ *   bulkhead_job_renew. Or jobs run on your executor (without resources):
  *
  *         static int execute(void *ctx, void (*run)(void *), void *arg)
  *         {
@@ -139,6 +141,9 @@
  *                static data.) So does a wait on the thread of the very loop that is the
  *                executor. The search ends at a job that still waits for its permit, or in the
  *                queue of another executor: nobody runs it yet. Nor does it follow coroutines.
+ *                The check is made when a wait begins. A resize that lowers `permits` later may leave
+ *                every permit with threads that wait, and nobody is told: keep more permits than
+ *                jobs wait inside of each other.
  *   Threads      A job may end its thread (thrd_exit, pthread_exit; on POSIX systems, and in C++ if
  *                exceptions are enabled): it counts as FAILED with ECANCELED, and is not tried
  *                again. What runs on the caller's thread must return: functions given to invoke,
@@ -2868,14 +2873,33 @@ typedef struct bulkhead_worker_ {
     bulkhead_job *job;                  /* that it runs */
     bool started;                       /* the resource is there */
     bool unsettled;                     /* it counts in `settling` */
-    bool in_done;                       /* of a detached job, without a permit */
-    bool replaced;                      /* its job was stuck: it is not in `threads`, and ends */
+    bool leaves;                        /* it is not in `threads` any more, and ends */
     struct bulkhead_worker_ *next;      /* of all */
     struct bulkhead_worker_ *next_free; /* of those without thread, or gone */
     plim_worker_thread thread;
     bool joinable; /* `thread` is known, and can be joined */
     bool retired;  /* the thread was gone before `joinable` could be set */
 } bulkhead_worker_;
+
+/* A thread that holds permits, or is a worker, and waits for this very bulkhead: for a job, or to
+ * be let in. On its stack. */
+typedef struct bulkhead_blocked_ {
+    plim_node_ node; /* the first member */
+    uint64_t thread;
+    uint64_t held;                   /* permits */
+    bulkhead_job *mine;              /* the job that the thread runs, or NULL */
+    bulkhead_job *before;            /* what that job waited for until then */
+    const bulkhead_job *job;         /* what it waits for, */
+    const plim_waiter_ *waiter;      /* or its wait to be let in */
+    struct bulkhead_blocked_ *outer; /* an earlier wait of the same thread, or NULL */
+    bool worker;                     /* it is in `threads` */
+    bool serves;                     /* it is in the executor's loop, and so keeps what is ready */
+    bool limited;                    /* the wait ends by itself, */
+    bool until_begun;                /* but no longer once the job has begun */
+    bool returns; /* it waits until the body has returned, whatever the run timeout */
+    bool covered; /* an inner wait counts instead */
+    bool listed;
+} bulkhead_blocked_;
 
 /* A thread that is not a worker and has to do with a job, or is about to; on its stack. */
 typedef struct bulkhead_frame_ {
@@ -2948,12 +2972,12 @@ struct bulkhead {
     plim_list_ quiet;      /* who waits for nothing to be left */
     plim_list_ ends;       /* who waits for the end, after close */
     plim_list_ givers;
-    plim_list_ nestings; /* threads that hold permits and wait for this very bulkhead */
-    uint64_t entries;    /* given to the executor, or about to be, and not come back: see E1 */
-    uint64_t numbers;    /* given to jobs */
-    uint64_t jobs;       /* accepted, and not ended */
-    uint64_t settling;   /* workers that still have to do with a job that has ended */
-    int stage;           /* PLIM_OPEN_ and so on; OVER: workers and supervisor are to go */
+    plim_list_ blocked; /* threads of ours that wait for this very bulkhead */
+    uint64_t entries;   /* given to the executor, or about to be, and not come back: see E1 */
+    uint64_t numbers;   /* given to jobs */
+    uint64_t jobs;      /* accepted, and not ended */
+    uint64_t settling;  /* workers that still have to do with a job that has ended */
+    int stage;          /* PLIM_OPEN_ and so on; OVER: workers and supervisor are to go */
 
     plim_list_ parked;  /* idle workers, the warmest first */
     plim_list_ failing; /* workers whose start has failed, until they try again */
@@ -3548,6 +3572,7 @@ typedef struct bulkhead_section_ {
     uint64_t entries;                 /* to be given to the executor */
     bulkhead_job *ended, *last_ended; /* jobs to be concluded, by next_ */
     uint32_t hires;                   /* workers to be created */
+    bool barren;                      /* none can be had now: plan none */
     bulkhead_frame_ frame;            /* until entries and ended are seen to */
 } bulkhead_section_;
 
@@ -3560,6 +3585,7 @@ PLIM_FAST_ bulkhead_section_ bulkhead_lock_fast_(bulkhead *b, int pauses)
     s.entries = 0;
     s.ended = NULL;
     s.hires = 0;
+    s.barren = false;
     s.word = plim_gate_lock_(&b->gate, pauses);
     return s;
 }
@@ -3659,7 +3685,7 @@ PLIM_SLOW_ void bulkhead_arm_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *j
  * Own workers. Jobs that have a permit stand in ready_jobs, and to each belongs a worker that is
  * about to take it:
  *
- *   B1   ready <= searching + starting, or every worker there may be has a job
+ *   B1   ready <= searching + starting, or every worker there may be has a job and does not wait
  *
  * Whoever makes a job ready wakes a parked worker if not enough are searching, and if none is
  * parked, has one created. A searching worker takes a job (both go down by 1) or parks, but only if
@@ -3676,9 +3702,62 @@ PLIM_SLOW_ void bulkhead_arm_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *j
  * aborted like one in the queue, and its memory is its owner's at once. What is left in the
  * executor names only the bulkhead, which is not over before all entries have come back.
  */
-static inline bool bulkhead_may_hire_(const bulkhead *b)
+static inline bool bulkhead_is_stuck_(const bulkhead_job *job)
+{
+    return job != NULL && plim_load_relaxed_(&job->phase_) == BULKHEAD_STUCK_;
+}
+
+static inline bulkhead_blocked_ bulkhead_not_blocked_(void)
+{
+    bulkhead_blocked_ none;
+    memset((void *)&none, 0, sizeof none);
+    return none;
+}
+
+/* Does the thread still wait? `for_ever`: and would not stop by itself. */
+PLIM_SLOW_ bool bulkhead_is_blocked_(const bulkhead_blocked_ *at, bool for_ever)
+{
+    bool waits = at->waiter != NULL && plim_load_relaxed_(&at->waiter->state) == PLIM_WAITING_;
+    bool limited = at->limited;
+    if (at->job != NULL) {
+        waits = plim_available_(plim_load_relaxed_(&at->job->over_.word)) == 0 ||
+                (at->returns && bulkhead_is_stuck_(at->job));
+        limited = limited && !(at->until_begun && at->job->attempt != 0);
+    }
+    return waits && !at->covered && !(for_ever && limited);
+}
+
+/* How many workers will take a job as soon as they can: not those that are stuck, or wait for this
+ * very bulkhead (`for_ever`: without a limit). */
+PLIM_SLOW_ uint64_t bulkhead_able_(const bulkhead *b, bool for_ever)
+{
+    uint64_t able = b->threads - b->stuck;
+    for (plim_node_ *node = b->blocked.first; node != NULL; node = node->next) {
+        const bulkhead_blocked_ *at = (const bulkhead_blocked_ *)(const void *)node;
+        able -= at->worker && !bulkhead_is_stuck_(at->mine) && bulkhead_is_blocked_(at, for_ever);
+    }
+    return able;
+}
+
+/* Is there a permit for one more worker? */
+static inline bool bulkhead_is_short_(const bulkhead *b)
 {
     return b->threads - b->stuck < plim_load_relaxed_(&b->permits);
+}
+
+/* May one be hired for a job that is ready? Workers that wait do not count: those that wait for the
+ * job could be all there are. */
+static inline bool bulkhead_may_hire_(const bulkhead *b)
+{
+    uint64_t most = plim_load_relaxed_(&b->permits);
+    return bulkhead_is_short_(b) || bulkhead_able_(b, false) < (most != 0 ? most : 1);
+}
+
+/* Are there too many workers? */
+static inline bool bulkhead_is_crowded_(const bulkhead *b)
+{
+    uint64_t most = plim_load_relaxed_(&b->permits);
+    return b->threads - b->stuck > most && bulkhead_able_(b, false) > most;
 }
 
 /* One more worker: is created when the section is over. */
@@ -3698,7 +3777,7 @@ static inline void bulkhead_staff_(bulkhead *b, bulkhead_section_ *s)
         next = at->next; /* one that is leaving by itself stays where it is */
         b->searching += plim_end_wait_(&s->woken, &b->parked, (plim_waiter_ *)(void *)at, 0);
     }
-    while (ready > b->searching + b->starting && bulkhead_may_hire_(b)) {
+    while (ready > b->searching + b->starting && !s->barren && bulkhead_may_hire_(b)) {
         bulkhead_plan_hire_(b, s);
     }
 }
@@ -3918,11 +3997,12 @@ static inline void bulkhead_add_ended_(bulkhead_section_ *s, bulkhead_job *job)
     s->last_ended = job;
 }
 
-/* The same for one that somebody else than its runner ends: it is concluded after the section. */
+/* The same for one that somebody else than its runner ends: it is concluded after the section. If
+ * it FAILED, it has been tried, and cannot be tried again. */
 static inline void bulkhead_end_early_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                        bulkhead_outcome outcome)
 {
-    bulkhead_end_(b, job, outcome, 0);
+    bulkhead_end_(b, job, outcome, outcome == BULKHEAD_FAILED ? job->result : 0);
     job->runner_ = plim_thread_id_(); /* should done wait for it */
     bulkhead_add_ended_(s, job);
 }
@@ -4440,6 +4520,13 @@ static inline void bulkhead_settle_(bulkhead *b, bulkhead_worker_ *self)
     self->unsettled = false;
 }
 
+/* The worker does not count any more: it ends as soon as it has done what is left. */
+static inline void bulkhead_leave_threads_(bulkhead *b, bulkhead_worker_ *self)
+{
+    b->threads--;
+    self->leaves = true;
+}
+
 /* Looks for a job without the lock, before going to sleep: the first looks are close together, then
  * the CPU is offered to others in between. Not if many do so already. */
 static inline void bulkhead_look_(bulkhead *b, bool on)
@@ -4472,10 +4559,9 @@ PLIM_CALLED_ bulkhead_job *bulkhead_search_(bulkhead_worker_ *self, bool look)
             b->searching--;
         }
         bulkhead_job *job = bulkhead_take_job_(b, &s, self);
-        bool ends = leaves || b->stage == PLIM_OVER_ ||
-                    b->threads - b->stuck > plim_load_relaxed_(&b->permits);
+        bool ends = leaves || b->stage == PLIM_OVER_ || bulkhead_is_crowded_(b);
         if (job == NULL && ends) {
-            b->threads--;
+            bulkhead_leave_threads_(b, self);
             bulkhead_unsettle_(b, self);
         } else if (job == NULL) {
             plim_waiter_init_(&idle);
@@ -4514,7 +4600,7 @@ PLIM_SLOW_ bool bulkhead_worker_starts_(bulkhead_worker_ *self)
             b->searching++;
         } else if (quit) {
             b->starting--;
-            b->threads--;
+            bulkhead_leave_threads_(b, self);
             bulkhead_unsettle_(b, self);
         } else {
             plim_append_(&b->failing, &waiter.node);
@@ -4532,19 +4618,21 @@ PLIM_SLOW_ bool bulkhead_worker_starts_(bulkhead_worker_ *self)
     }
 }
 
-/* The job has said that the resource is broken: makes another. The worker counts as starting. */
+/* The job has said that the resource is broken: makes another. */
 PLIM_SLOW_ bool bulkhead_worker_restarts_(bulkhead_worker_ *self)
 {
     bulkhead *b = self->owner;
     bulkhead_section_ s = bulkhead_lock_(b);
     bulkhead_settle_(b, self); /* close may find that nothing is left, while this takes long */
-    self->in_done = false;
     bulkhead_unlock_(b, &s);
     if (b->worker_stop != NULL) {
         b->worker_stop(b->user, self->index, self->resource);
     }
+    s = bulkhead_lock_(b);
+    b->starting++;
     self->resource = NULL;
     self->started = false;
+    bulkhead_unlock_(b, &s);
     return bulkhead_worker_starts_(self);
 }
 
@@ -4563,12 +4651,11 @@ PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *
     const bool restarts = broken && !late;
     const bool ready = !late && !end.calls && !restarts; /* for the next job */
     self->job = NULL;
-    self->in_done = end.calls;
     bulkhead_unsettle_(b, self);
     b->searching += ready; /* so nobody is woken for what we take ourselves */
-    b->starting += restarts;
-    b->threads -= late; /* it has been replaced */
-    self->replaced = late;
+    if (late) {            /* it has been replaced */
+        bulkhead_leave_threads_(b, self);
+    }
     bulkhead_give_back_(b, &s);
     bulkhead_job *next = NULL;
     if (ready) {
@@ -4589,7 +4676,6 @@ PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *
     }
     if (!ready && !restarts) {
         s = bulkhead_lock_(b);
-        self->in_done = false;
         b->searching++;
         bulkhead_unlock_(b, &s);
         look = false;
@@ -4644,7 +4730,7 @@ PLIM_SLOW_ void bulkhead_thread_ended_(void *arg)
     const bulkhead_end_of_run_ end = bulkhead_end_run_(b, &s, self->job, ECANCELED, false);
     self->job = NULL;
     bulkhead_unsettle_(b, self);
-    b->threads--;
+    bulkhead_leave_threads_(b, self);
     bulkhead_give_back_(b, &s);
     bulkhead_staff_(b, &s);
     bulkhead_unlock_(b, &s);
@@ -4692,33 +4778,64 @@ PLIM_SLOW_ plim_worker_result bulkhead_thread_(void *arg)
     return 0;
 }
 
-PLIM_SLOW_ bool bulkhead_all_wait_(const bulkhead *b);
-
-/* Every worker is stuck or waits for this very bulkhead, and none can be had: nobody would ever run
- * what waits for one. The job that is just being submitted is taken back; the others end. Returns
- * whether that one was found: somebody may have cancelled it meanwhile. */
-PLIM_SLOW_ bool bulkhead_give_up_(bulkhead *b, bulkhead_section_ *s, const bulkhead_past_ *mine)
+/* Is a worker blocked in a wait for this job? */
+PLIM_SLOW_ bool bulkhead_is_awaited_(const bulkhead *b, const bulkhead_job *job)
 {
-    plim_list_ *lists[] = {&b->ready_jobs, &b->queue};
-    bool found = false;
-    for (int i = 0; i < 2; i++) {
-        for (plim_node_ *next, *at = lists[i]->first; at != NULL; at = next) {
-            bulkhead_entry_ *entry = (bulkhead_entry_ *)(void *)at;
-            bulkhead_job *job = BULKHEAD_JOB_OF_(entry);
-            next = at->next;
-            if (entry->caller != NULL) {
-                continue;
-            }
-            bulkhead_withdraw_(b, s, job);
-            if (mine != NULL && bulkhead_is_unrun_(job, mine)) {
-                found = true;
-                bulkhead_refuse_(b, job, mine);
-            } else {
-                bulkhead_end_early_(b, s, job, BULKHEAD_ABORTED);
-            }
+    for (plim_node_ *node = b->blocked.first; node != NULL; node = node->next) {
+        const bulkhead_blocked_ *at = (const bulkhead_blocked_ *)(const void *)node;
+        if (at->job == job && at->worker && !at->covered) {
+            return true;
         }
     }
-    return found;
+    return false;
+}
+
+/* The job that was accepted last by the submit that is under way, if it is in this list. */
+PLIM_SLOW_ bulkhead_job *bulkhead_find_mine_(const plim_list_ *list, const bulkhead_past_ *mine)
+{
+    for (plim_node_ *at = mine == NULL ? NULL : list->first; at != NULL; at = at->next) {
+        bulkhead_entry_ *entry = (bulkhead_entry_ *)(void *)at;
+        if (entry->caller == NULL && bulkhead_is_unrun_(BULKHEAD_JOB_OF_(entry), mine)) {
+            return BULKHEAD_JOB_OF_(entry);
+        }
+    }
+    return NULL;
+}
+
+/*
+ * No worker can be had, and every one that there is is stuck or waits here for ever: nobody would
+ * take what is ready. So a job is ended at a time, until one of them goes on: first the one that is
+ * just being submitted, which is refused; then one that a worker waits for; else the first. What
+ * waits for a permit stays where it is, unless it gets one by this. Returns whether that submit is
+ * refused. With no worker at all it is refused even if its job has no permit yet: better now than
+ * when its turn has come.
+ */
+PLIM_SLOW_ bool bulkhead_give_up_(bulkhead *b, bulkhead_section_ *s, const bulkhead_past_ *mine)
+{
+    bulkhead_job *refused = bulkhead_find_mine_(&b->ready_jobs, mine);
+    if (refused == NULL && b->threads == b->stuck) {
+        refused = bulkhead_find_mine_(&b->queue, mine);
+    }
+    s->barren = true;
+    if (refused != NULL) {
+        bulkhead_withdraw_(b, s, refused);
+        bulkhead_refuse_(b, refused, mine);
+        bulkhead_grant_(b, s);
+    }
+    bool goes_on = false;
+    while (b->ready_jobs.first != NULL && !goes_on) {
+        plim_node_ *node = b->ready_jobs.first;
+        while (node != NULL && !bulkhead_is_awaited_(b, BULKHEAD_JOB_OF_(node))) {
+            node = node->next;
+        }
+        goes_on = node != NULL;
+        bulkhead_job *job = BULKHEAD_JOB_OF_(goes_on ? node : b->ready_jobs.first);
+        bulkhead_withdraw_(b, s, job);
+        bulkhead_end_early_(b, s, job, job->attempt != 0 ? BULKHEAD_FAILED : BULKHEAD_ABORTED);
+        bulkhead_grant_(b, s);
+        goes_on = goes_on || bulkhead_able_(b, true) != 0;
+    }
+    return refused != NULL;
 }
 
 /* All but its index. Under the lock, if others know it already. */
@@ -4728,8 +4845,8 @@ static inline void bulkhead_worker_init_(bulkhead_worker_ *worker, bulkhead *b)
     worker->id = 0;
     worker->resource = NULL;
     worker->job = NULL;
-    worker->started = worker->unsettled = worker->in_done = false;
-    worker->joinable = worker->retired = worker->replaced = false;
+    worker->started = worker->unsettled = worker->leaves = false;
+    worker->joinable = worker->retired = false;
 }
 
 /* Creates the worker that was planned. If that fails and no other will take a job, returns why the
@@ -4777,8 +4894,7 @@ PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine)
             worker->next_free = b->vacant;
             b->vacant = worker;
         }
-        bool none = b->threads == b->stuck || bulkhead_all_wait_(b);
-        if (!none || !bulkhead_give_up_(b, &s, mine)) {
+        if (bulkhead_able_(b, true) != 0 || !bulkhead_give_up_(b, &s, mine)) {
             error = 0;
         }
         bulkhead_grant_(b, &s); /* callers who wait */
@@ -4813,9 +4929,10 @@ PLIM_SLOW_ void bulkhead_due_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *j
         b->ended[BULKHEAD_TIMED_OUT]++;
         b->jobs--;
         b->stuck++;
-        if (b->executor.execute == NULL && bulkhead_may_hire_(b)) {
+        if (b->executor.execute == NULL && bulkhead_is_short_(b)) {
             bulkhead_plan_hire_(b, s); /* in its place */
         }
+        bulkhead_staff_(b, s);
         if (job->detached) { /* its memory may go as soon as the lock is let go */
             told->about = bulkhead_subject_of_(job);
             told->attempt = job->attempt;
@@ -4947,126 +5064,109 @@ PLIM_SLOW_ bool bulkhead_inside_(const bulkhead *b, int64_t timeout_ns)
     return inside;
 }
 
-/* Is it the calling thread that would have to do what it is about to wait for? The supervisor, that
- * of the executor's loop, or a worker in the done of a detached job when there is no other and may
- * be none. */
+/* Is it the calling thread that would have to do what it is about to wait for? The supervisor, or
+ * that of the executor's loop. */
 PLIM_SLOW_ bool bulkhead_keeps_others_(const bulkhead *b)
 {
-    uint64_t self = plim_thread_id_();
-    uint32_t able = b->threads - b->stuck;
-    bool ours = false;
-    for (bulkhead_worker_ *at = b->workers; at != NULL; at = at->next) {
-        able -= at->in_done;
-        ours |= at->in_done && at->id == self;
-    }
-    return b->supervisor_id == self || (ours && able == 0 && !bulkhead_may_hire_(b)) ||
-           bulkhead_is_executor_(b);
+    return b->supervisor_id == plim_thread_id_() || bulkhead_is_executor_(b);
 }
 
-/* Is the thread a worker that would take another job after this one? One whose job is or was stuck
- * would not. */
-PLIM_SLOW_ bool bulkhead_is_worker_(const bulkhead *b, uint64_t thread)
-{
-    const bulkhead_worker_ *at = b->workers;
-    while (at != NULL && at->id != thread) {
-        at = at->next;
-    }
-    return at != NULL && !at->replaced &&
-           (at->job == NULL || plim_load_relaxed_(&at->job->phase_) != BULKHEAD_STUCK_);
-}
-
-/* A thread that holds permits, or is a worker, and waits for this very bulkhead, without a time
- * limit: for a job, or to be let in. On its stack. */
-typedef struct bulkhead_nesting_ {
-    plim_node_ node;
-    uint64_t held;              /* permits */
-    bool serves;                /* it is in the executor's loop, and so holds those of ready jobs */
-    bulkhead_job *mine;         /* that the thread runs, or NULL */
-    const bulkhead_job *job;    /* that it waits for, */
-    const plim_waiter_ *waiter; /* or its wait to be let in */
-    uint64_t thread;
-    bool listed;
-} bulkhead_nesting_;
-
-/* Has what it waits for not happened yet? */
-static inline bool bulkhead_nesting_waits_(const bulkhead_nesting_ *nesting)
-{
-    if (nesting->waiter != NULL) {
-        return plim_load_relaxed_(&nesting->waiter->state) == PLIM_WAITING_;
-    }
-    return plim_load_relaxed_(&nesting->job->phase_) < BULKHEAD_STUCK_;
-}
-
-/* Nobody could ever give a permit back, if all who hold one wait. Fills in who the thread is. */
-PLIM_SLOW_ bool bulkhead_nests_too_deep_(const bulkhead *b, bulkhead_nesting_ *nesting,
-                                         int64_t timeout_ns)
+/* Is the calling thread a worker that takes another job after this one? Not one whose job is or was
+ * stuck. Nor one that is in worker_start: if that waits, so does that of each worker hired instead.
+ */
+PLIM_SLOW_ bool bulkhead_works_(const bulkhead *b)
 {
     const uint64_t self = plim_thread_id_();
+    const bulkhead_worker_ *at = b->workers;
+    while (at != NULL && at->id != self) {
+        at = at->next;
+    }
+    return at != NULL && at->started && !at->leaves && !bulkhead_is_stuck_(at->job);
+}
+
+/* Fills in who the calling thread is. */
+PLIM_SLOW_ bulkhead_blocked_ bulkhead_blocked_here_(const bulkhead *b, int64_t timeout_ns)
+{
+    bulkhead_blocked_ self = bulkhead_not_blocked_();
+    self.thread = plim_thread_id_();
+    self.held = bulkhead_holds_(b, &self.mine, timeout_ns);
+    self.serves = bulkhead_is_executor_(b);
+    self.worker = bulkhead_works_(b);
+    self.limited = timeout_ns != PLIM_FOREVER;
+    return self;
+}
+
+/* Would nobody ever give a permit back, if the calling thread waited, too? That is so when every
+ * permit is in use, and each belongs to a thread that waits here for ever. */
+PLIM_SLOW_ bool bulkhead_is_too_deep_(const bulkhead *b, const bulkhead_section_ *s,
+                                      const bulkhead_blocked_ *self)
+{
+    const int64_t available = bulkhead_available_(s->word);
     const uint64_t ready = plim_load_relaxed_(&b->ready);
-    nesting->held = bulkhead_holds_(b, &nesting->mine, timeout_ns);
-    nesting->serves = bulkhead_is_executor_(b);
-    nesting->thread = self;
-    uint64_t waiting = nesting->held + (nesting->serves ? ready : 0);
-    if (waiting == 0) {
+    const uint64_t in_use = plim_load_relaxed_(&b->permits) - (uint64_t)available;
+    uint64_t waiting = self->held + (self->serves ? ready : 0);
+    if (waiting == 0 || available > 0) {
         return false;
     }
-    for (plim_node_ *at = b->nestings.first; at != NULL; at = at->next) {
-        const bulkhead_nesting_ *other = (const bulkhead_nesting_ *)(const void *)at;
-        bool counts = other->thread != self && bulkhead_nesting_waits_(other);
+    for (plim_node_ *at = b->blocked.first; at != NULL; at = at->next) {
+        const bulkhead_blocked_ *other = (const bulkhead_blocked_ *)(const void *)at;
+        bool counts = other->thread != self->thread && bulkhead_is_blocked_(other, true);
         waiting += counts ? other->held + (other->serves ? ready : 0) : 0;
     }
-    return waiting >= plim_load_relaxed_(&b->permits);
+    return waiting >= in_use;
 }
 
-/* Does every worker wait? Then nobody takes what is ready, unless one more can be created. A worker
- * waits in one place at a time, so it is counted once. */
-PLIM_SLOW_ bool bulkhead_all_wait_(const bulkhead *b)
+/*
+ * From here on the calling thread waits: for the job, or by the waiter. If it is a worker, there is
+ * one fewer to take what is ready: so others are woken or hired, as B1 asks. bulkhead_unblock_ ends
+ * that.
+ *
+ * A thread may be here twice: when a wait has ended jobs that nobody can run, it calls their done,
+ * and that may wait as well. Then only the inner wait counts.
+ */
+PLIM_SLOW_ void bulkhead_block_(bulkhead *b, bulkhead_section_ *s, bulkhead_blocked_ *self,
+                                bulkhead_job *job, const plim_waiter_ *waiter)
 {
-    uint32_t waiting = 0;
-    for (plim_node_ *at = b->nestings.first; at != NULL; at = at->next) {
-        const bulkhead_nesting_ *other = (const bulkhead_nesting_ *)(const void *)at;
-        waiting += bulkhead_nesting_waits_(other) && bulkhead_is_worker_(b, other->thread);
+    if (self->held == 0 && !self->serves && !self->worker) {
+        return; /* nothing waits for this thread */
     }
-    return waiting != 0 && waiting == b->threads - b->stuck;
-}
-
-/* The thread, as bulkhead_nests_too_deep_ has seen it, waits: for the job, or by the waiter. If it
- * is the last worker to wait, one more is tried to be had, after the section. */
-static inline void bulkhead_nest_(bulkhead *b, bulkhead_section_ *s, bulkhead_nesting_ *nesting,
-                                  bulkhead_job *job, const plim_waiter_ *waiter, int64_t timeout_ns)
-{
-    nesting->job = job;
-    nesting->waiter = waiter;
-    const bool works = bulkhead_is_worker_(b, nesting->thread);
-    nesting->listed =
-        (nesting->held != 0 || nesting->serves || works) && timeout_ns == PLIM_FOREVER;
-    if (nesting->listed) {
-        plim_append_(&b->nestings, &nesting->node);
+    self->job = job;
+    self->waiter = waiter;
+    self->listed = true;
+    for (plim_node_ *at = b->blocked.last; at != NULL && self->outer == NULL; at = at->prev) {
+        bulkhead_blocked_ *other = (bulkhead_blocked_ *)(void *)at;
+        self->outer = other->thread == self->thread ? other : NULL;
     }
-    if (nesting->listed && works && bulkhead_all_wait_(b)) {
+    if (self->outer != NULL) {
+        self->outer->covered = true;
+    }
+    if (self->mine != NULL) {
+        self->before = self->mine->waits_for_;
+        self->mine->waits_for_ = self->limited && !self->until_begun ? self->before : job;
+    }
+    plim_append_(&b->blocked, &self->node);
+    if (self->worker) {
         bulkhead_staff_(b, s);
     }
-    if (nesting->listed && nesting->mine != NULL) {
-        nesting->mine->waits_for_ = job;
-    }
 }
 
-PLIM_SLOW_ void bulkhead_unnest_(bulkhead *b, bulkhead_nesting_ *nesting)
+PLIM_SLOW_ void bulkhead_unblock_(bulkhead *b, bulkhead_blocked_ *self)
 {
-    if (nesting->listed) {
-        bulkhead_section_ s = bulkhead_lock_(b);
-        plim_unlink_(&b->nestings, &nesting->node);
-        if (nesting->mine != NULL) {
-            nesting->mine->waits_for_ = NULL;
-        }
-        bulkhead_unlock_(b, &s);
+    if (!self->listed) {
+        return;
     }
-}
-
-static inline bulkhead_nesting_ bulkhead_no_nesting_(void)
-{
-    bulkhead_nesting_ none = {{NULL, NULL}, 0, false, NULL, NULL, NULL, 0, false};
-    return none;
+    bulkhead_section_ s = bulkhead_lock_(b);
+    self->listed = false;
+    plim_unlink_(&b->blocked, &self->node);
+    if (self->mine != NULL) {
+        self->mine->waits_for_ = self->before;
+    }
+    if (self->outer != NULL) { /* it goes on to wait there */
+        self->outer->covered = false;
+        bulkhead_staff_(b, &s);
+    }
+    bulkhead_unlock_(b, &s);
+    bulkhead_after_(b, &s);
 }
 
 /* ==== src/bulkhead/enter.h ==================================================================== */
@@ -5147,6 +5247,7 @@ PLIM_CALLED_ int bulkhead_queue_up_(bulkhead *b, bulkhead_caller_ *self, int64_t
         if (answer == BULKHEAD_NUDGED_) {
             self->owed = true; /* somebody was faster: not another time */
             plim_waiter_init_(&self->waiter);
+            bulkhead_staff_(b, &s); /* it may be a worker, and waits again */
         } else if (!self->gone) {
             bulkhead_dequeue_(b, &s, &self->entry);
         }
@@ -5164,7 +5265,7 @@ PLIM_CALLED_ int bulkhead_queue_up_(bulkhead *b, bulkhead_caller_ *self, int64_t
 PLIM_CALLED_ int bulkhead_get_in_(bulkhead *b, int64_t timeout_ns, int64_t since, bool again)
 {
     bulkhead_caller_ self;
-    bulkhead_nesting_ nest = bulkhead_no_nesting_();
+    bulkhead_blocked_ blocked = bulkhead_not_blocked_();
     uint64_t word = plim_load_relaxed_(&b->gate.word);
     int error = again ? 0
                       : bulkhead_refusal_(word, bulkhead_takes_(word),
@@ -5179,21 +5280,23 @@ PLIM_CALLED_ int bulkhead_get_in_(bulkhead *b, int64_t timeout_ns, int64_t since
                                          : 0;
     if (error == 0 && takes) {
         s.word -= BULKHEAD_PERMIT_ONE_;
-    } else if (error == 0 && bulkhead_nests_too_deep_(b, &nest, timeout_ns)) {
-        error = EDEADLK;
     } else if (error == 0) {
+        blocked = bulkhead_blocked_here_(b, timeout_ns);
+        error = bulkhead_is_too_deep_(b, &s, &blocked) ? EDEADLK : 0;
+    }
+    if (error == 0 && !takes) {
         plim_waiter_init_(&self.waiter);
         self.entry.caller = &self;
         self.gone = self.nudged = self.owed = false;
         self.since = since;
         bulkhead_enqueue_(b, &s, &self.entry);
-        bulkhead_nest_(b, &s, &nest, NULL, &self.waiter, timeout_ns);
+        bulkhead_block_(b, &s, &blocked, NULL, &self.waiter);
     }
     bulkhead_unlock_(b, &s);
     bulkhead_after_(b, &s);
     if (error == 0 && !takes) {
         error = bulkhead_queue_up_(b, &self, timeout_ns);
-        bulkhead_unnest_(b, &nest);
+        bulkhead_unblock_(b, &blocked);
     }
     return error;
 }
@@ -5266,9 +5369,11 @@ static inline int64_t bulkhead_left_(int64_t until)
     return left > 0 ? left : 0;
 }
 
-/* Waits for a place in the queue; whoever frees one accepts the job. */
+/* Waits for a place in the queue; whoever frees one accepts the job. `invokes`: then the thread
+ * waits for the job, and stays blocked. */
 PLIM_CALLED_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
-                                      int64_t timeout_ns, int64_t since, bulkhead_nesting_ *nesting)
+                                      int64_t timeout_ns, int64_t since, bulkhead_blocked_ *blocked,
+                                      bool invokes)
 {
     bulkhead_submitter_ self;
     const uint64_t phase = plim_load_relaxed_(&job->phase_);
@@ -5276,9 +5381,7 @@ PLIM_CALLED_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhea
     self.job = job;
     self.since = since;
     plim_store_relaxed_(&job->phase_, BULKHEAD_ROOM_);
-    if (nesting != NULL) {
-        bulkhead_nest_(b, s, nesting, NULL, &self.waiter, timeout_ns);
-    }
+    bulkhead_block_(b, s, blocked, invokes ? job : NULL, &self.waiter);
     plim_append_(&b->room, &self.waiter.node);
     bulkhead_unlock_(b, s);
     bulkhead_after_(b, s);
@@ -5299,8 +5402,12 @@ PLIM_CALLED_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhea
         bulkhead_unlock_(b, s);
         bulkhead_after_(b, s);
     }
-    if (nesting != NULL) {
-        bulkhead_unnest_(b, nesting);
+    if (error != 0 || !invokes) {
+        bulkhead_unblock_(b, blocked);
+    } else if (blocked->listed) { /* it goes on to wait for the job */
+        *s = bulkhead_lock_(b);
+        blocked->waiter = NULL;
+        bulkhead_unlock_(b, s);
     }
     return error;
 }
@@ -5336,13 +5443,13 @@ static inline int bulkhead_may_submit_(bulkhead_job *job)
     return bulkhead_in_flight_(job) ? EBUSY : 0;
 }
 
-/* Submits. A caller that will wait for the job, at most wait_ns, gives `nesting`, which has to be
- * undone by it if this succeeds. */
+/* Submits. A caller that will wait for the job, at most wait_ns until it begins, gives `blocked`,
+ * which it has to undo if this succeeds. */
 PLIM_CALLED_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns,
-                                       bulkhead_nesting_ *nesting, int64_t wait_ns)
+                                       bulkhead_blocked_ *blocked, int64_t wait_ns)
 {
-    bulkhead_nesting_ here = bulkhead_no_nesting_();
-    bulkhead_nesting_ *nest = nesting != NULL ? nesting : &here;
+    bulkhead_blocked_ here = bulkhead_not_blocked_();
+    bulkhead_blocked_ *self = blocked != NULL ? blocked : &here;
     uint64_t word = plim_load_relaxed_(&b->gate.word);
     const bulkhead_subject_ about = bulkhead_subject_of_(job); /* it may be gone at the end */
     const bool events = (b->flags & BULKHEAD_EVENTS_) != 0;
@@ -5365,24 +5472,26 @@ PLIM_CALLED_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t t
             : !admits && timeout_ns <= 0     ? ETIMEDOUT
             : !runs && wait_ns < 0           ? ETIMEDOUT
                                              : 0;
-    if (error == 0 && (nesting != NULL || !admits)) {
-        bool deep = bulkhead_nests_too_deep_(b, nest, nesting != NULL ? wait_ns : timeout_ns);
-        error = (!runs && deep) || (nesting != NULL && bulkhead_keeps_others_(b)) ? EDEADLK : 0;
+    if (error == 0 && (blocked != NULL || !admits)) {
+        *self = bulkhead_blocked_here_(b, blocked != NULL ? wait_ns : timeout_ns);
+        self->until_begun = self->returns = blocked != NULL;
+        bool deep = !runs && bulkhead_is_too_deep_(b, &s, self);
+        error = deep || (blocked != NULL && bulkhead_keeps_others_(b)) ? EDEADLK : 0;
     }
     if (error != 0) {
         bulkhead_unlock_(b, &s);
         return error;
     }
-    if (nesting != NULL) {
-        bulkhead_nest_(b, &s, nesting, job, NULL, wait_ns);
-    }
     if (!admits) {
-        error = bulkhead_await_room_(b, &s, job, timeout_ns, since, nesting == NULL ? &here : NULL);
+        error = bulkhead_await_room_(b, &s, job, timeout_ns, since, self, blocked != NULL);
     } else {
         bulkhead_past_ past = bulkhead_past_of_(job);
         bulkhead_accept_(b, &s, job, since);
         past.number = job->number_;
-        if (b->executor.execute == NULL && b->threads == 0 && bulkhead_may_hire_(b)) {
+        if (blocked != NULL) {
+            bulkhead_block_(b, &s, blocked, job, NULL);
+        }
+        if (b->executor.execute == NULL && b->threads == 0 && bulkhead_is_short_(b)) {
             bulkhead_plan_hire_(b, &s); /* better to fail now than when its turn has come */
         }
         bulkhead_unlock_fast_(b, &s);
@@ -5394,8 +5503,8 @@ PLIM_CALLED_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t t
             error = failed != 0 ? failed : error;
         }
     }
-    if (error != 0 && nesting != NULL) {
-        bulkhead_unnest_(b, nesting);
+    if (error != 0) {
+        bulkhead_unblock_(b, self);
     }
     if (error == 0 && events) {
         bulkhead_tell_(b, BULKHEAD_EVENT_ACCEPTED, about, BULKHEAD_PENDING, 0, 0);
@@ -5653,20 +5762,20 @@ static inline bool bulkhead_waits_for_us_(const bulkhead_job *job)
 PLIM_CALLED_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
 {
     bulkhead *b = job->bulkhead_;
-    bulkhead_nesting_ nest = bulkhead_no_nesting_();
     const int64_t until = bulkhead_until_(timeout_ns);
     if (bulkhead_is_done_soon_(job, until)) {
         return 0;
     }
     bulkhead_section_ s = bulkhead_lock_(b);
     uint64_t phase = plim_load_relaxed_(&job->phase_);
-    bool deep = bulkhead_nests_too_deep_(b, &nest, timeout_ns);
-    bool never = bulkhead_waits_for_us_(job) || (deep && phase < BULKHEAD_READY_) ||
+    bulkhead_blocked_ blocked = bulkhead_blocked_here_(b, timeout_ns);
+    bool never = bulkhead_waits_for_us_(job) ||
+                 (phase < BULKHEAD_STUCK_ && bulkhead_is_too_deep_(b, &s, &blocked)) ||
                  (phase < BULKHEAD_RUNNING_ && bulkhead_keeps_others_(b)) ||
                  (phase == BULKHEAD_STUCK_ && b->supervisor_id == plim_thread_id_());
     int error = never ? EDEADLK : 0;
     if (error == 0) {
-        bulkhead_nest_(b, &s, &nest, job, NULL, timeout_ns);
+        bulkhead_block_(b, &s, &blocked, job, NULL);
     }
     bulkhead_unlock_(b, &s);
     bulkhead_after_(b, &s);
@@ -5678,7 +5787,7 @@ PLIM_CALLED_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
         } else {
             error = EDEADLK;
         }
-        bulkhead_unnest_(b, &nest);
+        bulkhead_unblock_(b, &blocked);
     }
     return error;
 }
@@ -5690,9 +5799,17 @@ PLIM_SLOW_ int bulkhead_reclaim_slow_(bulkhead_job *job, int64_t timeout_ns)
     }
     bulkhead *b = job->bulkhead_; /* is there as long as the body runs */
     bulkhead_section_ s = bulkhead_lock_(b);
-    bool ours = job->runner_ == plim_thread_id_();
+    bulkhead_blocked_ blocked = bulkhead_blocked_here_(b, timeout_ns);
+    blocked.returns = true;
+    bool never = job->runner_ == blocked.thread || bulkhead_is_too_deep_(b, &s, &blocked);
+    if (!never) {
+        bulkhead_block_(b, &s, &blocked, job, NULL);
+    }
     bulkhead_unlock_(b, &s);
-    return ours ? EDEADLK : bulkhead_await_(&job->returned_, timeout_ns);
+    bulkhead_after_(b, &s);
+    int error = never ? EDEADLK : bulkhead_await_(&job->returned_, timeout_ns);
+    bulkhead_unblock_(b, &blocked);
+    return error;
 }
 
 PLIM_SLOW_ int bulkhead_cancel_(bulkhead *b, bulkhead_job *job)
@@ -5750,7 +5867,7 @@ PLIM_SLOW_ bool bulkhead_call_off_(bulkhead *b, bulkhead_job *job, const bulkhea
 PLIM_CALLED_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *arg, int *result)
 {
     bulkhead_call_ call;
-    bulkhead_nesting_ nest = bulkhead_no_nesting_();
+    bulkhead_blocked_ blocked = bulkhead_not_blocked_();
     const int64_t patience = bulkhead_patience_(b);
     const int64_t wait_ns = b->timeout_ns == 0 ? PLIM_FOREVER : b->timeout_ns;
     const int64_t deadline = bulkhead_until_(patience == 0 ? PLIM_FOREVER : patience);
@@ -5764,7 +5881,7 @@ PLIM_CALLED_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *ar
     /* Before it runs: then only its body can close a circle. */
     plim_awaits_(here, &call.job.place_, NULL);
     int error =
-        bulkhead_tried_(bulkhead_submit_slow_(b, &call.job, patience, &nest, wait_ns), patience);
+        bulkhead_tried_(bulkhead_submit_slow_(b, &call.job, patience, &blocked, wait_ns), patience);
     if (error != 0) {
         plim_wait_over_(here);
         return bulkhead_reject_(b, bulkhead_no_job_(), error);
@@ -5777,10 +5894,10 @@ PLIM_CALLED_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *ar
             }
         }
     }
-    bulkhead_unnest_(b, &nest);
     if (error == 0 && call.job.outcome == BULKHEAD_TIMED_OUT) {
         bulkhead_await_(&call.job.returned_, PLIM_FOREVER);
     }
+    bulkhead_unblock_(b, &blocked);
     plim_wait_over_(here);
     if (error != 0) {
         return bulkhead_reject_(b, bulkhead_no_job_(), error);

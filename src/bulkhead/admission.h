@@ -4,7 +4,7 @@
  * Own workers. Jobs that have a permit stand in ready_jobs, and to each belongs a worker that is
  * about to take it:
  *
- *   B1   ready <= searching + starting, or every worker there may be has a job
+ *   B1   ready <= searching + starting, or every worker there may be has a job and does not wait
  *
  * Whoever makes a job ready wakes a parked worker if not enough are searching, and if none is
  * parked, has one created. A searching worker takes a job (both go down by 1) or parks, but only if
@@ -21,9 +21,62 @@
  * aborted like one in the queue, and its memory is its owner's at once. What is left in the
  * executor names only the bulkhead, which is not over before all entries have come back.
  */
-static inline bool bulkhead_may_hire_(const bulkhead *b)
+static inline bool bulkhead_is_stuck_(const bulkhead_job *job)
+{
+    return job != NULL && plim_load_relaxed_(&job->phase_) == BULKHEAD_STUCK_;
+}
+
+static inline bulkhead_blocked_ bulkhead_not_blocked_(void)
+{
+    bulkhead_blocked_ none;
+    memset((void *)&none, 0, sizeof none);
+    return none;
+}
+
+/* Does the thread still wait? `for_ever`: and would not stop by itself. */
+PLIM_SLOW_ bool bulkhead_is_blocked_(const bulkhead_blocked_ *at, bool for_ever)
+{
+    bool waits = at->waiter != NULL && plim_load_relaxed_(&at->waiter->state) == PLIM_WAITING_;
+    bool limited = at->limited;
+    if (at->job != NULL) {
+        waits = plim_available_(plim_load_relaxed_(&at->job->over_.word)) == 0 ||
+                (at->returns && bulkhead_is_stuck_(at->job));
+        limited = limited && !(at->until_begun && at->job->attempt != 0);
+    }
+    return waits && !at->covered && !(for_ever && limited);
+}
+
+/* How many workers will take a job as soon as they can: not those that are stuck, or wait for this
+ * very bulkhead (`for_ever`: without a limit). */
+PLIM_SLOW_ uint64_t bulkhead_able_(const bulkhead *b, bool for_ever)
+{
+    uint64_t able = b->threads - b->stuck;
+    for (plim_node_ *node = b->blocked.first; node != NULL; node = node->next) {
+        const bulkhead_blocked_ *at = (const bulkhead_blocked_ *)(const void *)node;
+        able -= at->worker && !bulkhead_is_stuck_(at->mine) && bulkhead_is_blocked_(at, for_ever);
+    }
+    return able;
+}
+
+/* Is there a permit for one more worker? */
+static inline bool bulkhead_is_short_(const bulkhead *b)
 {
     return b->threads - b->stuck < plim_load_relaxed_(&b->permits);
+}
+
+/* May one be hired for a job that is ready? Workers that wait do not count: those that wait for the
+ * job could be all there are. */
+static inline bool bulkhead_may_hire_(const bulkhead *b)
+{
+    uint64_t most = plim_load_relaxed_(&b->permits);
+    return bulkhead_is_short_(b) || bulkhead_able_(b, false) < (most != 0 ? most : 1);
+}
+
+/* Are there too many workers? */
+static inline bool bulkhead_is_crowded_(const bulkhead *b)
+{
+    uint64_t most = plim_load_relaxed_(&b->permits);
+    return b->threads - b->stuck > most && bulkhead_able_(b, false) > most;
 }
 
 /* One more worker: is created when the section is over. */
@@ -43,7 +96,7 @@ static inline void bulkhead_staff_(bulkhead *b, bulkhead_section_ *s)
         next = at->next; /* one that is leaving by itself stays where it is */
         b->searching += plim_end_wait_(&s->woken, &b->parked, (plim_waiter_ *)(void *)at, 0);
     }
-    while (ready > b->searching + b->starting && bulkhead_may_hire_(b)) {
+    while (ready > b->searching + b->starting && !s->barren && bulkhead_may_hire_(b)) {
         bulkhead_plan_hire_(b, s);
     }
 }

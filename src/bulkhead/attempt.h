@@ -48,11 +48,12 @@ static inline void bulkhead_add_ended_(bulkhead_section_ *s, bulkhead_job *job)
     s->last_ended = job;
 }
 
-/* The same for one that somebody else than its runner ends: it is concluded after the section. */
+/* The same for one that somebody else than its runner ends: it is concluded after the section. If
+ * it FAILED, it has been tried, and cannot be tried again. */
 static inline void bulkhead_end_early_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                        bulkhead_outcome outcome)
 {
-    bulkhead_end_(b, job, outcome, 0);
+    bulkhead_end_(b, job, outcome, outcome == BULKHEAD_FAILED ? job->result : 0);
     job->runner_ = plim_thread_id_(); /* should done wait for it */
     bulkhead_add_ended_(s, job);
 }

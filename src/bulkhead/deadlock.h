@@ -54,124 +54,107 @@ PLIM_SLOW_ bool bulkhead_inside_(const bulkhead *b, int64_t timeout_ns)
     return inside;
 }
 
-/* Is it the calling thread that would have to do what it is about to wait for? The supervisor, that
- * of the executor's loop, or a worker in the done of a detached job when there is no other and may
- * be none. */
+/* Is it the calling thread that would have to do what it is about to wait for? The supervisor, or
+ * that of the executor's loop. */
 PLIM_SLOW_ bool bulkhead_keeps_others_(const bulkhead *b)
 {
-    uint64_t self = plim_thread_id_();
-    uint32_t able = b->threads - b->stuck;
-    bool ours = false;
-    for (bulkhead_worker_ *at = b->workers; at != NULL; at = at->next) {
-        able -= at->in_done;
-        ours |= at->in_done && at->id == self;
-    }
-    return b->supervisor_id == self || (ours && able == 0 && !bulkhead_may_hire_(b)) ||
-           bulkhead_is_executor_(b);
+    return b->supervisor_id == plim_thread_id_() || bulkhead_is_executor_(b);
 }
 
-/* Is the thread a worker that would take another job after this one? One whose job is or was stuck
- * would not. */
-PLIM_SLOW_ bool bulkhead_is_worker_(const bulkhead *b, uint64_t thread)
-{
-    const bulkhead_worker_ *at = b->workers;
-    while (at != NULL && at->id != thread) {
-        at = at->next;
-    }
-    return at != NULL && !at->replaced &&
-           (at->job == NULL || plim_load_relaxed_(&at->job->phase_) != BULKHEAD_STUCK_);
-}
-
-/* A thread that holds permits, or is a worker, and waits for this very bulkhead, without a time
- * limit: for a job, or to be let in. On its stack. */
-typedef struct bulkhead_nesting_ {
-    plim_node_ node;
-    uint64_t held;              /* permits */
-    bool serves;                /* it is in the executor's loop, and so holds those of ready jobs */
-    bulkhead_job *mine;         /* that the thread runs, or NULL */
-    const bulkhead_job *job;    /* that it waits for, */
-    const plim_waiter_ *waiter; /* or its wait to be let in */
-    uint64_t thread;
-    bool listed;
-} bulkhead_nesting_;
-
-/* Has what it waits for not happened yet? */
-static inline bool bulkhead_nesting_waits_(const bulkhead_nesting_ *nesting)
-{
-    if (nesting->waiter != NULL) {
-        return plim_load_relaxed_(&nesting->waiter->state) == PLIM_WAITING_;
-    }
-    return plim_load_relaxed_(&nesting->job->phase_) < BULKHEAD_STUCK_;
-}
-
-/* Nobody could ever give a permit back, if all who hold one wait. Fills in who the thread is. */
-PLIM_SLOW_ bool bulkhead_nests_too_deep_(const bulkhead *b, bulkhead_nesting_ *nesting,
-                                         int64_t timeout_ns)
+/* Is the calling thread a worker that takes another job after this one? Not one whose job is or was
+ * stuck. Nor one that is in worker_start: if that waits, so does that of each worker hired instead.
+ */
+PLIM_SLOW_ bool bulkhead_works_(const bulkhead *b)
 {
     const uint64_t self = plim_thread_id_();
+    const bulkhead_worker_ *at = b->workers;
+    while (at != NULL && at->id != self) {
+        at = at->next;
+    }
+    return at != NULL && at->started && !at->leaves && !bulkhead_is_stuck_(at->job);
+}
+
+/* Fills in who the calling thread is. */
+PLIM_SLOW_ bulkhead_blocked_ bulkhead_blocked_here_(const bulkhead *b, int64_t timeout_ns)
+{
+    bulkhead_blocked_ self = bulkhead_not_blocked_();
+    self.thread = plim_thread_id_();
+    self.held = bulkhead_holds_(b, &self.mine, timeout_ns);
+    self.serves = bulkhead_is_executor_(b);
+    self.worker = bulkhead_works_(b);
+    self.limited = timeout_ns != PLIM_FOREVER;
+    return self;
+}
+
+/* Would nobody ever give a permit back, if the calling thread waited, too? That is so when every
+ * permit is in use, and each belongs to a thread that waits here for ever. */
+PLIM_SLOW_ bool bulkhead_is_too_deep_(const bulkhead *b, const bulkhead_section_ *s,
+                                      const bulkhead_blocked_ *self)
+{
+    const int64_t available = bulkhead_available_(s->word);
     const uint64_t ready = plim_load_relaxed_(&b->ready);
-    nesting->held = bulkhead_holds_(b, &nesting->mine, timeout_ns);
-    nesting->serves = bulkhead_is_executor_(b);
-    nesting->thread = self;
-    uint64_t waiting = nesting->held + (nesting->serves ? ready : 0);
-    if (waiting == 0) {
+    const uint64_t in_use = plim_load_relaxed_(&b->permits) - (uint64_t)available;
+    uint64_t waiting = self->held + (self->serves ? ready : 0);
+    if (waiting == 0 || available > 0) {
         return false;
     }
-    for (plim_node_ *at = b->nestings.first; at != NULL; at = at->next) {
-        const bulkhead_nesting_ *other = (const bulkhead_nesting_ *)(const void *)at;
-        bool counts = other->thread != self && bulkhead_nesting_waits_(other);
+    for (plim_node_ *at = b->blocked.first; at != NULL; at = at->next) {
+        const bulkhead_blocked_ *other = (const bulkhead_blocked_ *)(const void *)at;
+        bool counts = other->thread != self->thread && bulkhead_is_blocked_(other, true);
         waiting += counts ? other->held + (other->serves ? ready : 0) : 0;
     }
-    return waiting >= plim_load_relaxed_(&b->permits);
+    return waiting >= in_use;
 }
 
-/* Does every worker wait? Then nobody takes what is ready, unless one more can be created. A worker
- * waits in one place at a time, so it is counted once. */
-PLIM_SLOW_ bool bulkhead_all_wait_(const bulkhead *b)
+/*
+ * From here on the calling thread waits: for the job, or by the waiter. If it is a worker, there is
+ * one fewer to take what is ready: so others are woken or hired, as B1 asks. bulkhead_unblock_ ends
+ * that.
+ *
+ * A thread may be here twice: when a wait has ended jobs that nobody can run, it calls their done,
+ * and that may wait as well. Then only the inner wait counts.
+ */
+PLIM_SLOW_ void bulkhead_block_(bulkhead *b, bulkhead_section_ *s, bulkhead_blocked_ *self,
+                                bulkhead_job *job, const plim_waiter_ *waiter)
 {
-    uint32_t waiting = 0;
-    for (plim_node_ *at = b->nestings.first; at != NULL; at = at->next) {
-        const bulkhead_nesting_ *other = (const bulkhead_nesting_ *)(const void *)at;
-        waiting += bulkhead_nesting_waits_(other) && bulkhead_is_worker_(b, other->thread);
+    if (self->held == 0 && !self->serves && !self->worker) {
+        return; /* nothing waits for this thread */
     }
-    return waiting != 0 && waiting == b->threads - b->stuck;
-}
-
-/* The thread, as bulkhead_nests_too_deep_ has seen it, waits: for the job, or by the waiter. If it
- * is the last worker to wait, one more is tried to be had, after the section. */
-static inline void bulkhead_nest_(bulkhead *b, bulkhead_section_ *s, bulkhead_nesting_ *nesting,
-                                  bulkhead_job *job, const plim_waiter_ *waiter, int64_t timeout_ns)
-{
-    nesting->job = job;
-    nesting->waiter = waiter;
-    const bool works = bulkhead_is_worker_(b, nesting->thread);
-    nesting->listed =
-        (nesting->held != 0 || nesting->serves || works) && timeout_ns == PLIM_FOREVER;
-    if (nesting->listed) {
-        plim_append_(&b->nestings, &nesting->node);
+    self->job = job;
+    self->waiter = waiter;
+    self->listed = true;
+    for (plim_node_ *at = b->blocked.last; at != NULL && self->outer == NULL; at = at->prev) {
+        bulkhead_blocked_ *other = (bulkhead_blocked_ *)(void *)at;
+        self->outer = other->thread == self->thread ? other : NULL;
     }
-    if (nesting->listed && works && bulkhead_all_wait_(b)) {
+    if (self->outer != NULL) {
+        self->outer->covered = true;
+    }
+    if (self->mine != NULL) {
+        self->before = self->mine->waits_for_;
+        self->mine->waits_for_ = self->limited && !self->until_begun ? self->before : job;
+    }
+    plim_append_(&b->blocked, &self->node);
+    if (self->worker) {
         bulkhead_staff_(b, s);
     }
-    if (nesting->listed && nesting->mine != NULL) {
-        nesting->mine->waits_for_ = job;
-    }
 }
 
-PLIM_SLOW_ void bulkhead_unnest_(bulkhead *b, bulkhead_nesting_ *nesting)
+PLIM_SLOW_ void bulkhead_unblock_(bulkhead *b, bulkhead_blocked_ *self)
 {
-    if (nesting->listed) {
-        bulkhead_section_ s = bulkhead_lock_(b);
-        plim_unlink_(&b->nestings, &nesting->node);
-        if (nesting->mine != NULL) {
-            nesting->mine->waits_for_ = NULL;
-        }
-        bulkhead_unlock_(b, &s);
+    if (!self->listed) {
+        return;
     }
-}
-
-static inline bulkhead_nesting_ bulkhead_no_nesting_(void)
-{
-    bulkhead_nesting_ none = {{NULL, NULL}, 0, false, NULL, NULL, NULL, 0, false};
-    return none;
+    bulkhead_section_ s = bulkhead_lock_(b);
+    self->listed = false;
+    plim_unlink_(&b->blocked, &self->node);
+    if (self->mine != NULL) {
+        self->mine->waits_for_ = self->before;
+    }
+    if (self->outer != NULL) { /* it goes on to wait there */
+        self->outer->covered = false;
+        bulkhead_staff_(b, &s);
+    }
+    bulkhead_unlock_(b, &s);
+    bulkhead_after_(b, &s);
 }

@@ -74,6 +74,7 @@ PLIM_CALLED_ int bulkhead_queue_up_(bulkhead *b, bulkhead_caller_ *self, int64_t
         if (answer == BULKHEAD_NUDGED_) {
             self->owed = true; /* somebody was faster: not another time */
             plim_waiter_init_(&self->waiter);
+            bulkhead_staff_(b, &s); /* it may be a worker, and waits again */
         } else if (!self->gone) {
             bulkhead_dequeue_(b, &s, &self->entry);
         }
@@ -91,7 +92,7 @@ PLIM_CALLED_ int bulkhead_queue_up_(bulkhead *b, bulkhead_caller_ *self, int64_t
 PLIM_CALLED_ int bulkhead_get_in_(bulkhead *b, int64_t timeout_ns, int64_t since, bool again)
 {
     bulkhead_caller_ self;
-    bulkhead_nesting_ nest = bulkhead_no_nesting_();
+    bulkhead_blocked_ blocked = bulkhead_not_blocked_();
     uint64_t word = plim_load_relaxed_(&b->gate.word);
     int error = again ? 0
                       : bulkhead_refusal_(word, bulkhead_takes_(word),
@@ -106,21 +107,23 @@ PLIM_CALLED_ int bulkhead_get_in_(bulkhead *b, int64_t timeout_ns, int64_t since
                                          : 0;
     if (error == 0 && takes) {
         s.word -= BULKHEAD_PERMIT_ONE_;
-    } else if (error == 0 && bulkhead_nests_too_deep_(b, &nest, timeout_ns)) {
-        error = EDEADLK;
     } else if (error == 0) {
+        blocked = bulkhead_blocked_here_(b, timeout_ns);
+        error = bulkhead_is_too_deep_(b, &s, &blocked) ? EDEADLK : 0;
+    }
+    if (error == 0 && !takes) {
         plim_waiter_init_(&self.waiter);
         self.entry.caller = &self;
         self.gone = self.nudged = self.owed = false;
         self.since = since;
         bulkhead_enqueue_(b, &s, &self.entry);
-        bulkhead_nest_(b, &s, &nest, NULL, &self.waiter, timeout_ns);
+        bulkhead_block_(b, &s, &blocked, NULL, &self.waiter);
     }
     bulkhead_unlock_(b, &s);
     bulkhead_after_(b, &s);
     if (error == 0 && !takes) {
         error = bulkhead_queue_up_(b, &self, timeout_ns);
-        bulkhead_unnest_(b, &nest);
+        bulkhead_unblock_(b, &blocked);
     }
     return error;
 }

@@ -27,7 +27,7 @@ PLIM_SLOW_ bool bulkhead_call_off_(bulkhead *b, bulkhead_job *job, const bulkhea
 PLIM_CALLED_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *arg, int *result)
 {
     bulkhead_call_ call;
-    bulkhead_nesting_ nest = bulkhead_no_nesting_();
+    bulkhead_blocked_ blocked = bulkhead_not_blocked_();
     const int64_t patience = bulkhead_patience_(b);
     const int64_t wait_ns = b->timeout_ns == 0 ? PLIM_FOREVER : b->timeout_ns;
     const int64_t deadline = bulkhead_until_(patience == 0 ? PLIM_FOREVER : patience);
@@ -41,7 +41,7 @@ PLIM_CALLED_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *ar
     /* Before it runs: then only its body can close a circle. */
     plim_awaits_(here, &call.job.place_, NULL);
     int error =
-        bulkhead_tried_(bulkhead_submit_slow_(b, &call.job, patience, &nest, wait_ns), patience);
+        bulkhead_tried_(bulkhead_submit_slow_(b, &call.job, patience, &blocked, wait_ns), patience);
     if (error != 0) {
         plim_wait_over_(here);
         return bulkhead_reject_(b, bulkhead_no_job_(), error);
@@ -54,10 +54,10 @@ PLIM_CALLED_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *ar
             }
         }
     }
-    bulkhead_unnest_(b, &nest);
     if (error == 0 && call.job.outcome == BULKHEAD_TIMED_OUT) {
         bulkhead_await_(&call.job.returned_, PLIM_FOREVER);
     }
+    bulkhead_unblock_(b, &blocked);
     plim_wait_over_(here);
     if (error != 0) {
         return bulkhead_reject_(b, bulkhead_no_job_(), error);

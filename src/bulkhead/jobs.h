@@ -77,20 +77,20 @@ static inline bool bulkhead_waits_for_us_(const bulkhead_job *job)
 PLIM_CALLED_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
 {
     bulkhead *b = job->bulkhead_;
-    bulkhead_nesting_ nest = bulkhead_no_nesting_();
     const int64_t until = bulkhead_until_(timeout_ns);
     if (bulkhead_is_done_soon_(job, until)) {
         return 0;
     }
     bulkhead_section_ s = bulkhead_lock_(b);
     uint64_t phase = plim_load_relaxed_(&job->phase_);
-    bool deep = bulkhead_nests_too_deep_(b, &nest, timeout_ns);
-    bool never = bulkhead_waits_for_us_(job) || (deep && phase < BULKHEAD_READY_) ||
+    bulkhead_blocked_ blocked = bulkhead_blocked_here_(b, timeout_ns);
+    bool never = bulkhead_waits_for_us_(job) ||
+                 (phase < BULKHEAD_STUCK_ && bulkhead_is_too_deep_(b, &s, &blocked)) ||
                  (phase < BULKHEAD_RUNNING_ && bulkhead_keeps_others_(b)) ||
                  (phase == BULKHEAD_STUCK_ && b->supervisor_id == plim_thread_id_());
     int error = never ? EDEADLK : 0;
     if (error == 0) {
-        bulkhead_nest_(b, &s, &nest, job, NULL, timeout_ns);
+        bulkhead_block_(b, &s, &blocked, job, NULL);
     }
     bulkhead_unlock_(b, &s);
     bulkhead_after_(b, &s);
@@ -102,7 +102,7 @@ PLIM_CALLED_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
         } else {
             error = EDEADLK;
         }
-        bulkhead_unnest_(b, &nest);
+        bulkhead_unblock_(b, &blocked);
     }
     return error;
 }
@@ -114,9 +114,17 @@ PLIM_SLOW_ int bulkhead_reclaim_slow_(bulkhead_job *job, int64_t timeout_ns)
     }
     bulkhead *b = job->bulkhead_; /* is there as long as the body runs */
     bulkhead_section_ s = bulkhead_lock_(b);
-    bool ours = job->runner_ == plim_thread_id_();
+    bulkhead_blocked_ blocked = bulkhead_blocked_here_(b, timeout_ns);
+    blocked.returns = true;
+    bool never = job->runner_ == blocked.thread || bulkhead_is_too_deep_(b, &s, &blocked);
+    if (!never) {
+        bulkhead_block_(b, &s, &blocked, job, NULL);
+    }
     bulkhead_unlock_(b, &s);
-    return ours ? EDEADLK : bulkhead_await_(&job->returned_, timeout_ns);
+    bulkhead_after_(b, &s);
+    int error = never ? EDEADLK : bulkhead_await_(&job->returned_, timeout_ns);
+    bulkhead_unblock_(b, &blocked);
+    return error;
 }
 
 PLIM_SLOW_ int bulkhead_cancel_(bulkhead *b, bulkhead_job *job)

@@ -48,12 +48,14 @@
  *   They all share the same permits and, if they have to wait, the same queue, in order of arrival.
  *
  *   Jobs run on threads of the bulkhead, its workers: started when first needed, never more than
- *   `permits` (besides stuck ones, below, and those that are in worker_stop). If the system has no
- *   thread for one more, the workers that there are run all jobs; submit is refused if there is
- *   none. A worker ends when it has had no job for BULKHEAD_IDLE_NS, or when a resize leaves fewer
- *   permits than workers. Each may own something (a connection, a file) that worker_start makes and
- *   worker_stop ends, both on its thread; jobs find it in job->resource. A job that finds it broken
- *   says so by bulkhead_job_renew. Or jobs run on your executor (without resources):
+ *   `permits` (besides stuck ones, below, those that are in worker_stop, and those that wait for
+ *   this very bulkhead). If the system has no thread for one more, the workers that there are run
+ *   all jobs. If there is none, submit is refused; if all wait for this bulkhead, a job that they
+ *   keep waiting ends ABORTED (FAILED, if it has been tried). A worker ends when it has had no job
+ *   for BULKHEAD_IDLE_NS, or when a resize leaves fewer permits than workers. Each may own
+ *   something (a connection, a file) that worker_start makes and worker_stop ends, both on its
+ *   thread; jobs find it in job->resource. A job that finds it broken says so by
+ *   bulkhead_job_renew. Or jobs run on your executor (without resources):
  *
  *         static int execute(void *ctx, void (*run)(void *), void *arg)
  *         {
@@ -139,6 +141,9 @@
  *                static data.) So does a wait on the thread of the very loop that is the
  *                executor. The search ends at a job that still waits for its permit, or in the
  *                queue of another executor: nobody runs it yet. Nor does it follow coroutines.
+ *                The check is made when a wait begins. A resize that lowers `permits` later may leave
+ *                every permit with threads that wait, and nobody is told: keep more permits than
+ *                jobs wait inside of each other.
  *   Threads      A job may end its thread (thrd_exit, pthread_exit; on POSIX systems, and in C++ if
  *                exceptions are enabled): it counts as FAILED with ECANCELED, and is not tried
  *                again. What runs on the caller's thread must return: functions given to invoke,

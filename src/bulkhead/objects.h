@@ -99,14 +99,33 @@ typedef struct bulkhead_worker_ {
     bulkhead_job *job;                  /* that it runs */
     bool started;                       /* the resource is there */
     bool unsettled;                     /* it counts in `settling` */
-    bool in_done;                       /* of a detached job, without a permit */
-    bool replaced;                      /* its job was stuck: it is not in `threads`, and ends */
+    bool leaves;                        /* it is not in `threads` any more, and ends */
     struct bulkhead_worker_ *next;      /* of all */
     struct bulkhead_worker_ *next_free; /* of those without thread, or gone */
     plim_worker_thread thread;
     bool joinable; /* `thread` is known, and can be joined */
     bool retired;  /* the thread was gone before `joinable` could be set */
 } bulkhead_worker_;
+
+/* A thread that holds permits, or is a worker, and waits for this very bulkhead: for a job, or to
+ * be let in. On its stack. */
+typedef struct bulkhead_blocked_ {
+    plim_node_ node; /* the first member */
+    uint64_t thread;
+    uint64_t held;                   /* permits */
+    bulkhead_job *mine;              /* the job that the thread runs, or NULL */
+    bulkhead_job *before;            /* what that job waited for until then */
+    const bulkhead_job *job;         /* what it waits for, */
+    const plim_waiter_ *waiter;      /* or its wait to be let in */
+    struct bulkhead_blocked_ *outer; /* an earlier wait of the same thread, or NULL */
+    bool worker;                     /* it is in `threads` */
+    bool serves;                     /* it is in the executor's loop, and so keeps what is ready */
+    bool limited;                    /* the wait ends by itself, */
+    bool until_begun;                /* but no longer once the job has begun */
+    bool returns; /* it waits until the body has returned, whatever the run timeout */
+    bool covered; /* an inner wait counts instead */
+    bool listed;
+} bulkhead_blocked_;
 
 /* A thread that is not a worker and has to do with a job, or is about to; on its stack. */
 typedef struct bulkhead_frame_ {
@@ -179,12 +198,12 @@ struct bulkhead {
     plim_list_ quiet;      /* who waits for nothing to be left */
     plim_list_ ends;       /* who waits for the end, after close */
     plim_list_ givers;
-    plim_list_ nestings; /* threads that hold permits and wait for this very bulkhead */
-    uint64_t entries;    /* given to the executor, or about to be, and not come back: see E1 */
-    uint64_t numbers;    /* given to jobs */
-    uint64_t jobs;       /* accepted, and not ended */
-    uint64_t settling;   /* workers that still have to do with a job that has ended */
-    int stage;           /* PLIM_OPEN_ and so on; OVER: workers and supervisor are to go */
+    plim_list_ blocked; /* threads of ours that wait for this very bulkhead */
+    uint64_t entries;   /* given to the executor, or about to be, and not come back: see E1 */
+    uint64_t numbers;   /* given to jobs */
+    uint64_t jobs;      /* accepted, and not ended */
+    uint64_t settling;  /* workers that still have to do with a job that has ended */
+    int stage;          /* PLIM_OPEN_ and so on; OVER: workers and supervisor are to go */
 
     plim_list_ parked;  /* idle workers, the warmest first */
     plim_list_ failing; /* workers whose start has failed, until they try again */

@@ -7,6 +7,7 @@ typedef struct bulkhead_section_ {
     uint64_t entries;                 /* to be given to the executor */
     bulkhead_job *ended, *last_ended; /* jobs to be concluded, by next_ */
     uint32_t hires;                   /* workers to be created */
+    bool barren;                      /* none can be had now: plan none */
     bulkhead_frame_ frame;            /* until entries and ended are seen to */
 } bulkhead_section_;
 
@@ -19,6 +20,7 @@ PLIM_FAST_ bulkhead_section_ bulkhead_lock_fast_(bulkhead *b, int pauses)
     s.entries = 0;
     s.ended = NULL;
     s.hires = 0;
+    s.barren = false;
     s.word = plim_gate_lock_(&b->gate, pauses);
     return s;
 }

@@ -20,9 +20,11 @@ static inline int64_t bulkhead_left_(int64_t until)
     return left > 0 ? left : 0;
 }
 
-/* Waits for a place in the queue; whoever frees one accepts the job. */
+/* Waits for a place in the queue; whoever frees one accepts the job. `invokes`: then the thread
+ * waits for the job, and stays blocked. */
 PLIM_CALLED_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
-                                      int64_t timeout_ns, int64_t since, bulkhead_nesting_ *nesting)
+                                      int64_t timeout_ns, int64_t since, bulkhead_blocked_ *blocked,
+                                      bool invokes)
 {
     bulkhead_submitter_ self;
     const uint64_t phase = plim_load_relaxed_(&job->phase_);
@@ -30,9 +32,7 @@ PLIM_CALLED_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhea
     self.job = job;
     self.since = since;
     plim_store_relaxed_(&job->phase_, BULKHEAD_ROOM_);
-    if (nesting != NULL) {
-        bulkhead_nest_(b, s, nesting, NULL, &self.waiter, timeout_ns);
-    }
+    bulkhead_block_(b, s, blocked, invokes ? job : NULL, &self.waiter);
     plim_append_(&b->room, &self.waiter.node);
     bulkhead_unlock_(b, s);
     bulkhead_after_(b, s);
@@ -53,8 +53,12 @@ PLIM_CALLED_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhea
         bulkhead_unlock_(b, s);
         bulkhead_after_(b, s);
     }
-    if (nesting != NULL) {
-        bulkhead_unnest_(b, nesting);
+    if (error != 0 || !invokes) {
+        bulkhead_unblock_(b, blocked);
+    } else if (blocked->listed) { /* it goes on to wait for the job */
+        *s = bulkhead_lock_(b);
+        blocked->waiter = NULL;
+        bulkhead_unlock_(b, s);
     }
     return error;
 }
@@ -90,13 +94,13 @@ static inline int bulkhead_may_submit_(bulkhead_job *job)
     return bulkhead_in_flight_(job) ? EBUSY : 0;
 }
 
-/* Submits. A caller that will wait for the job, at most wait_ns, gives `nesting`, which has to be
- * undone by it if this succeeds. */
+/* Submits. A caller that will wait for the job, at most wait_ns until it begins, gives `blocked`,
+ * which it has to undo if this succeeds. */
 PLIM_CALLED_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns,
-                                       bulkhead_nesting_ *nesting, int64_t wait_ns)
+                                       bulkhead_blocked_ *blocked, int64_t wait_ns)
 {
-    bulkhead_nesting_ here = bulkhead_no_nesting_();
-    bulkhead_nesting_ *nest = nesting != NULL ? nesting : &here;
+    bulkhead_blocked_ here = bulkhead_not_blocked_();
+    bulkhead_blocked_ *self = blocked != NULL ? blocked : &here;
     uint64_t word = plim_load_relaxed_(&b->gate.word);
     const bulkhead_subject_ about = bulkhead_subject_of_(job); /* it may be gone at the end */
     const bool events = (b->flags & BULKHEAD_EVENTS_) != 0;
@@ -119,24 +123,26 @@ PLIM_CALLED_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t t
             : !admits && timeout_ns <= 0     ? ETIMEDOUT
             : !runs && wait_ns < 0           ? ETIMEDOUT
                                              : 0;
-    if (error == 0 && (nesting != NULL || !admits)) {
-        bool deep = bulkhead_nests_too_deep_(b, nest, nesting != NULL ? wait_ns : timeout_ns);
-        error = (!runs && deep) || (nesting != NULL && bulkhead_keeps_others_(b)) ? EDEADLK : 0;
+    if (error == 0 && (blocked != NULL || !admits)) {
+        *self = bulkhead_blocked_here_(b, blocked != NULL ? wait_ns : timeout_ns);
+        self->until_begun = self->returns = blocked != NULL;
+        bool deep = !runs && bulkhead_is_too_deep_(b, &s, self);
+        error = deep || (blocked != NULL && bulkhead_keeps_others_(b)) ? EDEADLK : 0;
     }
     if (error != 0) {
         bulkhead_unlock_(b, &s);
         return error;
     }
-    if (nesting != NULL) {
-        bulkhead_nest_(b, &s, nesting, job, NULL, wait_ns);
-    }
     if (!admits) {
-        error = bulkhead_await_room_(b, &s, job, timeout_ns, since, nesting == NULL ? &here : NULL);
+        error = bulkhead_await_room_(b, &s, job, timeout_ns, since, self, blocked != NULL);
     } else {
         bulkhead_past_ past = bulkhead_past_of_(job);
         bulkhead_accept_(b, &s, job, since);
         past.number = job->number_;
-        if (b->executor.execute == NULL && b->threads == 0 && bulkhead_may_hire_(b)) {
+        if (blocked != NULL) {
+            bulkhead_block_(b, &s, blocked, job, NULL);
+        }
+        if (b->executor.execute == NULL && b->threads == 0 && bulkhead_is_short_(b)) {
             bulkhead_plan_hire_(b, &s); /* better to fail now than when its turn has come */
         }
         bulkhead_unlock_fast_(b, &s);
@@ -148,8 +154,8 @@ PLIM_CALLED_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t t
             error = failed != 0 ? failed : error;
         }
     }
-    if (error != 0 && nesting != NULL) {
-        bulkhead_unnest_(b, nesting);
+    if (error != 0) {
+        bulkhead_unblock_(b, self);
     }
     if (error == 0 && events) {
         bulkhead_tell_(b, BULKHEAD_EVENT_ACCEPTED, about, BULKHEAD_PENDING, 0, 0);

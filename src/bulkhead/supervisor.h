@@ -21,9 +21,10 @@ PLIM_SLOW_ void bulkhead_due_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *j
         b->ended[BULKHEAD_TIMED_OUT]++;
         b->jobs--;
         b->stuck++;
-        if (b->executor.execute == NULL && bulkhead_may_hire_(b)) {
+        if (b->executor.execute == NULL && bulkhead_is_short_(b)) {
             bulkhead_plan_hire_(b, s); /* in its place */
         }
+        bulkhead_staff_(b, s);
         if (job->detached) { /* its memory may go as soon as the lock is let go */
             told->about = bulkhead_subject_of_(job);
             told->attempt = job->attempt;

@@ -26,6 +26,13 @@ static inline void bulkhead_settle_(bulkhead *b, bulkhead_worker_ *self)
     self->unsettled = false;
 }
 
+/* The worker does not count any more: it ends as soon as it has done what is left. */
+static inline void bulkhead_leave_threads_(bulkhead *b, bulkhead_worker_ *self)
+{
+    b->threads--;
+    self->leaves = true;
+}
+
 /* Looks for a job without the lock, before going to sleep: the first looks are close together, then
  * the CPU is offered to others in between. Not if many do so already. */
 static inline void bulkhead_look_(bulkhead *b, bool on)
@@ -58,10 +65,9 @@ PLIM_CALLED_ bulkhead_job *bulkhead_search_(bulkhead_worker_ *self, bool look)
             b->searching--;
         }
         bulkhead_job *job = bulkhead_take_job_(b, &s, self);
-        bool ends = leaves || b->stage == PLIM_OVER_ ||
-                    b->threads - b->stuck > plim_load_relaxed_(&b->permits);
+        bool ends = leaves || b->stage == PLIM_OVER_ || bulkhead_is_crowded_(b);
         if (job == NULL && ends) {
-            b->threads--;
+            bulkhead_leave_threads_(b, self);
             bulkhead_unsettle_(b, self);
         } else if (job == NULL) {
             plim_waiter_init_(&idle);
@@ -100,7 +106,7 @@ PLIM_SLOW_ bool bulkhead_worker_starts_(bulkhead_worker_ *self)
             b->searching++;
         } else if (quit) {
             b->starting--;
-            b->threads--;
+            bulkhead_leave_threads_(b, self);
             bulkhead_unsettle_(b, self);
         } else {
             plim_append_(&b->failing, &waiter.node);
@@ -118,19 +124,21 @@ PLIM_SLOW_ bool bulkhead_worker_starts_(bulkhead_worker_ *self)
     }
 }
 
-/* The job has said that the resource is broken: makes another. The worker counts as starting. */
+/* The job has said that the resource is broken: makes another. */
 PLIM_SLOW_ bool bulkhead_worker_restarts_(bulkhead_worker_ *self)
 {
     bulkhead *b = self->owner;
     bulkhead_section_ s = bulkhead_lock_(b);
     bulkhead_settle_(b, self); /* close may find that nothing is left, while this takes long */
-    self->in_done = false;
     bulkhead_unlock_(b, &s);
     if (b->worker_stop != NULL) {
         b->worker_stop(b->user, self->index, self->resource);
     }
+    s = bulkhead_lock_(b);
+    b->starting++;
     self->resource = NULL;
     self->started = false;
+    bulkhead_unlock_(b, &s);
     return bulkhead_worker_starts_(self);
 }
 
@@ -149,12 +157,11 @@ PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *
     const bool restarts = broken && !late;
     const bool ready = !late && !end.calls && !restarts; /* for the next job */
     self->job = NULL;
-    self->in_done = end.calls;
     bulkhead_unsettle_(b, self);
     b->searching += ready; /* so nobody is woken for what we take ourselves */
-    b->starting += restarts;
-    b->threads -= late; /* it has been replaced */
-    self->replaced = late;
+    if (late) {            /* it has been replaced */
+        bulkhead_leave_threads_(b, self);
+    }
     bulkhead_give_back_(b, &s);
     bulkhead_job *next = NULL;
     if (ready) {
@@ -175,7 +182,6 @@ PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *
     }
     if (!ready && !restarts) {
         s = bulkhead_lock_(b);
-        self->in_done = false;
         b->searching++;
         bulkhead_unlock_(b, &s);
         look = false;
@@ -230,7 +236,7 @@ PLIM_SLOW_ void bulkhead_thread_ended_(void *arg)
     const bulkhead_end_of_run_ end = bulkhead_end_run_(b, &s, self->job, ECANCELED, false);
     self->job = NULL;
     bulkhead_unsettle_(b, self);
-    b->threads--;
+    bulkhead_leave_threads_(b, self);
     bulkhead_give_back_(b, &s);
     bulkhead_staff_(b, &s);
     bulkhead_unlock_(b, &s);
@@ -278,33 +284,64 @@ PLIM_SLOW_ plim_worker_result bulkhead_thread_(void *arg)
     return 0;
 }
 
-PLIM_SLOW_ bool bulkhead_all_wait_(const bulkhead *b);
-
-/* Every worker is stuck or waits for this very bulkhead, and none can be had: nobody would ever run
- * what waits for one. The job that is just being submitted is taken back; the others end. Returns
- * whether that one was found: somebody may have cancelled it meanwhile. */
-PLIM_SLOW_ bool bulkhead_give_up_(bulkhead *b, bulkhead_section_ *s, const bulkhead_past_ *mine)
+/* Is a worker blocked in a wait for this job? */
+PLIM_SLOW_ bool bulkhead_is_awaited_(const bulkhead *b, const bulkhead_job *job)
 {
-    plim_list_ *lists[] = {&b->ready_jobs, &b->queue};
-    bool found = false;
-    for (int i = 0; i < 2; i++) {
-        for (plim_node_ *next, *at = lists[i]->first; at != NULL; at = next) {
-            bulkhead_entry_ *entry = (bulkhead_entry_ *)(void *)at;
-            bulkhead_job *job = BULKHEAD_JOB_OF_(entry);
-            next = at->next;
-            if (entry->caller != NULL) {
-                continue;
-            }
-            bulkhead_withdraw_(b, s, job);
-            if (mine != NULL && bulkhead_is_unrun_(job, mine)) {
-                found = true;
-                bulkhead_refuse_(b, job, mine);
-            } else {
-                bulkhead_end_early_(b, s, job, BULKHEAD_ABORTED);
-            }
+    for (plim_node_ *node = b->blocked.first; node != NULL; node = node->next) {
+        const bulkhead_blocked_ *at = (const bulkhead_blocked_ *)(const void *)node;
+        if (at->job == job && at->worker && !at->covered) {
+            return true;
         }
     }
-    return found;
+    return false;
+}
+
+/* The job that was accepted last by the submit that is under way, if it is in this list. */
+PLIM_SLOW_ bulkhead_job *bulkhead_find_mine_(const plim_list_ *list, const bulkhead_past_ *mine)
+{
+    for (plim_node_ *at = mine == NULL ? NULL : list->first; at != NULL; at = at->next) {
+        bulkhead_entry_ *entry = (bulkhead_entry_ *)(void *)at;
+        if (entry->caller == NULL && bulkhead_is_unrun_(BULKHEAD_JOB_OF_(entry), mine)) {
+            return BULKHEAD_JOB_OF_(entry);
+        }
+    }
+    return NULL;
+}
+
+/*
+ * No worker can be had, and every one that there is is stuck or waits here for ever: nobody would
+ * take what is ready. So a job is ended at a time, until one of them goes on: first the one that is
+ * just being submitted, which is refused; then one that a worker waits for; else the first. What
+ * waits for a permit stays where it is, unless it gets one by this. Returns whether that submit is
+ * refused. With no worker at all it is refused even if its job has no permit yet: better now than
+ * when its turn has come.
+ */
+PLIM_SLOW_ bool bulkhead_give_up_(bulkhead *b, bulkhead_section_ *s, const bulkhead_past_ *mine)
+{
+    bulkhead_job *refused = bulkhead_find_mine_(&b->ready_jobs, mine);
+    if (refused == NULL && b->threads == b->stuck) {
+        refused = bulkhead_find_mine_(&b->queue, mine);
+    }
+    s->barren = true;
+    if (refused != NULL) {
+        bulkhead_withdraw_(b, s, refused);
+        bulkhead_refuse_(b, refused, mine);
+        bulkhead_grant_(b, s);
+    }
+    bool goes_on = false;
+    while (b->ready_jobs.first != NULL && !goes_on) {
+        plim_node_ *node = b->ready_jobs.first;
+        while (node != NULL && !bulkhead_is_awaited_(b, BULKHEAD_JOB_OF_(node))) {
+            node = node->next;
+        }
+        goes_on = node != NULL;
+        bulkhead_job *job = BULKHEAD_JOB_OF_(goes_on ? node : b->ready_jobs.first);
+        bulkhead_withdraw_(b, s, job);
+        bulkhead_end_early_(b, s, job, job->attempt != 0 ? BULKHEAD_FAILED : BULKHEAD_ABORTED);
+        bulkhead_grant_(b, s);
+        goes_on = goes_on || bulkhead_able_(b, true) != 0;
+    }
+    return refused != NULL;
 }
 
 /* All but its index. Under the lock, if others know it already. */
@@ -314,8 +351,8 @@ static inline void bulkhead_worker_init_(bulkhead_worker_ *worker, bulkhead *b)
     worker->id = 0;
     worker->resource = NULL;
     worker->job = NULL;
-    worker->started = worker->unsettled = worker->in_done = false;
-    worker->joinable = worker->retired = worker->replaced = false;
+    worker->started = worker->unsettled = worker->leaves = false;
+    worker->joinable = worker->retired = false;
 }
 
 /* Creates the worker that was planned. If that fails and no other will take a job, returns why the
@@ -363,8 +400,7 @@ PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine)
             worker->next_free = b->vacant;
             b->vacant = worker;
         }
-        bool none = b->threads == b->stuck || bulkhead_all_wait_(b);
-        if (!none || !bulkhead_give_up_(b, &s, mine)) {
+        if (bulkhead_able_(b, true) != 0 || !bulkhead_give_up_(b, &s, mine)) {
             error = 0;
         }
         bulkhead_grant_(b, &s); /* callers who wait */
