@@ -159,8 +159,8 @@ PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *
     self->job = NULL;
     bulkhead_unsettle_(b, self);
     b->searching += ready; /* so nobody is woken for what we take ourselves */
-    if (late) {            /* it has been replaced */
-        bulkhead_leave_threads_(b, self);
+    if (late) {
+        bulkhead_leave_threads_(b, self); /* it has been replaced */
     }
     bulkhead_give_back_(b, &s);
     bulkhead_job *next = NULL;
