@@ -33,13 +33,15 @@ static inline uint64_t loop_scheduler_peek_(loop_scheduler *l)
     return word;
 }
 
-/* Takes a task that has not begun out of the queue again, wherever it is. */
+/* Takes a task that has not begun out of the queue again, wherever it is. Under the lock. The step
+ * is relaxed. As long as the task is the newest, nobody has posted since peek_, which has acquired
+ * all that is there; and nobody else takes anything out. */
 PLIM_SLOW_ void loop_scheduler_withdraw_(loop_scheduler *l, loop_scheduler_task *task)
 {
     uint64_t word = loop_scheduler_peek_(l);
     while (loop_scheduler_newest_(word) == task) {
         uint64_t after = (uint64_t)(uintptr_t)task->older_ | (word & LOOP_SCHEDULER_CLOSED_);
-        if (plim_commit_acquire_(&l->word_, &word, loop_scheduler_step_(0, after))) {
+        if (plim_commit_relaxed_(&l->word_, &word, loop_scheduler_step_(0, after))) {
             l->posted_++;
             return;
         }
