@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The platform of core.h (its section 3) for the Relacy Race Detector: atomics that Relacy watches,
- * a virtual clock, and parking. Included by core.h as PLIM_PLATFORM; <relacy/relacy.hpp> first.
+ * The platform of src/core/platform.h for the Relacy Race Detector: atomics that Relacy watches,
+ * a virtual clock, and parking. The headers include it as PLIM_PLATFORM; <relacy/relacy.hpp> first.
  *
  * Relacy runs the threads as coroutines and switches between them at each atomic operation, so the
  * plain static variables here need no protection. They add no happens-before edge either: Relacy
@@ -10,7 +10,7 @@
 #ifndef PLIM_TESTS_RELACY_PLATFORM_H
 #define PLIM_TESTS_RELACY_PLATFORM_H
 
-#define PLIM_ATOMIC_(T) rl::atomic<T>
+#define PLIM_ATOMIC_(T) world::atomic<T>
 /* clang-format off */
 #define PLIM_ATOMIC_INIT_(v) {v}
 /* clang-format on */
@@ -19,9 +19,15 @@
 #define plim_load_relaxed_(p) (p)->load(rl::mo_relaxed, $)
 #define plim_load_acquire_(p) (p)->load(rl::mo_acquire, $)
 #define plim_store_relaxed_(p, v) (p)->store((v), rl::mo_relaxed, $)
+#define plim_store_release_(p, v) (p)->store((v), rl::mo_release, $)
 #define plim_cas_relaxed_(p, seen, v) world::cas((p), (seen), (v), rl::mo_relaxed, $)
 #define plim_cas_acquire_(p, seen, v) world::cas((p), (seen), (v), rl::mo_acquire, $)
 #define plim_cas_release_(p, seen, v) world::cas((p), (seen), (v), rl::mo_release, $)
+#define plim_add_relaxed_(p, v) (p)->fetch_add((v), rl::mo_relaxed, $)
+#define plim_thread_id_() ((uint64_t)rl::thread_index() + 1)
+#define plim_thread_slot_() (&world::slots[rl::thread_index()])
+#define plim_thread_yield_() world::yield($)
+#define plim_lock_wait_(lock, look) ((void)(lock), (void)(look), world::yield($))
 #define plim_now_() world::now()
 #define plim_pause_() ((void)0) /* the load that follows is a point to switch threads already */
 #define plim_many_cpus_() true
@@ -29,10 +35,76 @@
 #define plim_park_(c, lane, half, deadline) world::park(&(c)->word, (lane), (half), (deadline), $)
 #define plim_unpark_(c, lane, count) world::unpark(&(c)->word, (lane), (count), $)
 #define plim_nap_(until) world::nap((until), $)
+/* Relacy's threads are all there from the start: no object gets one of its own. */
+#define plim_worker_create_(thread, stack_size, run, arg) \
+    ((void)(thread), (void)(stack_size), (void)(run), (void)(arg), EAGAIN)
+#define plim_worker_begins_(name) ((void)(name))
+
+/* An ordered operation with a number, as run.sh writes them to weaken one at a time. */
+#define plim_load_site_(n, order, p) (p)->load(world::weakened(n, rl::mo_##order), $)
+#define plim_store_site_(n, order, p, v) (p)->store((v), world::weakened(n, rl::mo_##order), $)
+#define plim_cas_site_(n, order, p, seen, v) \
+    world::cas((p), (seen), (v), world::weakened(n, rl::mo_##order), $)
+#define plim_commit_site_(n, order, c, seen, step) \
+    (world::weak == (n) ? plim_commit_relaxed_((c), (seen), (step)) \
+                        : plim_commit_##order##_((c), (seen), (step)))
+
+/* Relacy's own cannot be assigned to. */
+#undef errno
+#define errno world::error_number
+
+/* Some objects are made by a memset to 0. Relacy's part of an atomic must not be: so the value
+ * alone becomes 0. */
+#define memset(p, c, n) world::zero((p), (n))
 
 /* What the threads share besides memory: the kernel's list of sleepers, and time. */
 namespace world
 {
+
+static int weak; /* the number of the operation that is relaxed; 0: none */
+
+static inline rl::memory_order weakened(int n, rl::memory_order order)
+{
+    return n == weak ? rl::mo_relaxed : order;
+}
+
+/* What marks an atomic in memory, so that zero finds it. */
+struct mark {
+    mark() : name(NAME), self(this)
+    {
+    }
+    ~mark()
+    {
+        name = 0;
+    }
+    enum : uint64_t { NAME = 0x706c696d736f6c6c };
+    volatile uint64_t name;
+    const void *volatile self;
+};
+
+template <typename T> struct atomic : mark, rl::atomic<T> {
+};
+
+static inline void zero(void *object, size_t size)
+{
+    const size_t step = sizeof(uint64_t);
+    char *at = (char *)object, *end = at + size;
+    while (at < end) {
+        mark *m = (mark *)(void *)at;
+        if ((size_t)(end - at) >= sizeof(atomic<uint64_t>) && m->name == mark::NAME &&
+            m->self == at) {
+            ((atomic<uint64_t> *)m)->store(0, rl::mo_relaxed, $);
+            at += sizeof(atomic<uint64_t>);
+        } else {
+            for (size_t i = 0; i < step && at < end; i++) {
+                *at++ = 0;
+            }
+        }
+    }
+}
+
+static int error_number;
+static void *slots[8]; /* what src/core/places.h keeps for each thread */
 
 struct sleeper {
     void const *address; /* a name, never looked through: see unpark */
@@ -57,6 +129,9 @@ static struct {
 static void start(bool passes, unsigned whose_timers, bool spurious_wakes)
 {
     asleep = 0;
+    for (unsigned i = 0; i < 8; i++) {
+        slots[i] = NULL;
+    }
     clock_ns = 1;
     time_passes = passes;
     timers = whose_timers;
@@ -90,7 +165,19 @@ static int64_t now()
 
 /* Relacy forbids a thread that has yielded, and parking is a kind of yield, to read again an old
  * value that it saw before. C11 knows no such rule; so undo it, and let a thread that comes out of
- * its sleep see what is old. */
+ * its sleep see what is old. Not after a yield in the exhaustive searches: they would look at the
+ * same old value for ever. */
+static inline void yield(rl::debug_info_param info)
+{
+    rl::context &c = rl::ctx();
+    rl::thread_info_base *self = c.threadx_;
+    rl::timestamp_t last_yield = self->last_yield_;
+    c.yield(1, info);
+    if (c.is_random_sched()) {
+        self->last_yield_ = last_yield;
+    }
+}
+
 static rl::unpark_reason sleep(bool timed, bool may_end_for_no_reason, rl::debug_info_param info)
 {
     rl::context &c = rl::ctx();
@@ -159,7 +246,8 @@ static void park(rl::atomic<uint64_t> *word, int lane, uint32_t half, int64_t de
 
 /* The address is a key into the kernel's list and no more, so the word may be gone by now, and
  * another one have come in its place. Which sleepers are woken is anybody's guess. */
-static void unpark(void const *address, int lane, uint32_t count, rl::debug_info_param info)
+static void unpark(rl::atomic<uint64_t> const *address, int lane, uint32_t count,
+                   rl::debug_info_param info)
 {
     rl::context &c = rl::ctx();
     c.sched(); /* the step is done, the call comes later: the others may do much in between */

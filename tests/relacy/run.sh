@@ -1,9 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Runs semaphore.h, as it ships, under the Relacy Race Detector (test_semaphore.cc). Then weakens
-# each acquire and release in it to relaxed, one at a time, and expects Relacy to find fault: so the
-# memory orders are enough, and none is more than that.
+# Runs headers, as they ship, under the Relacy Race Detector. Then weakens each acquire and release
+# in them to relaxed, one at a time, and expects Relacy to find fault: so the memory orders are
+# enough, and none is more than that.
+#
+#   tests/relacy/run.sh [PART...]     all of them, if none is named:
+#
+#   counter    semaphore.h, by test_semaphore.cc
 #
 #   CXX         the C++ compiler (g++)
 #   BUILD       where to build (build)
@@ -11,50 +15,37 @@
 
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
-header=$here/../../semaphore.h
+top=$(cd "$here/../.." && pwd)
 CXX=${CXX:-g++}
 BUILD=${BUILD:-build}
 ITERATIONS=${ITERATIONS:-100000}
 export ITERATIONS
-dir=$BUILD/relacy
 passed=0
 failed=0
 
-mkdir -p "$dir" || exit 1
-dir=$(cd "$dir" && pwd)
-rm -f "$dir"/*
-
-if ! echo '#include <relacy/relacy.hpp>' | $CXX -std=c++11 -E -x c++ - >"$dir/probe" 2>&1; then
-    if grep -q 'relacy\.hpp' "$dir/probe"; then
-        echo "skipped: relacy-dev is not installed"
-        exit 77
-    fi
-    cat "$dir/probe" # another trouble, such as no compiler
-    exit 1
-fi
-rm -f "$dir/probe"
-
-# build program header option...: compiles the test with a header, to $dir/program; says what the
-# compiler said if it fails. Relacy moves between its threads with longjmp, which glibc's fortified
-# headers take for an attack.
+# build program header option...: compiles the part's test with a header, to $dir/program; says what
+# the compiler said if it fails. Relacy moves between its threads with longjmp, which glibc's
+# fortified headers take for an attack. Its atomics make some types too clever for offsetof.
 build()
 {
     program=$dir/$1
     with=$2
     shift 2
-    $CXX -std=c++11 -Wall -Wextra -U_FORTIFY_SOURCE -DRL_DO_ASSERT=1 -DSEMAPHORE_H="\"$with\"" \
-        -I"$here" "$@" "$here/test_semaphore.cc" -o "$program" >"$program.cc.log" 2>&1 && return 0
+    $CXX -std=c++11 -Wall -Wextra -Wno-invalid-offsetof -U_FORTIFY_SOURCE -DRL_DO_ASSERT=1 \
+        -DHEADER="\"$with\"" -I"$here" "$@" "$here/$test.cc" -o "$program" \
+        >"$program.cc.log" 2>&1 && return 0
     cat "$program.cc.log"
     return 1
 }
 
-# sites [n]: lists each use of an ordered operation in the header, one per line, as the line number,
-# the name and the function it stands in; with n, writes the header with the n-th of them relaxed.
+# sites header [rewrite]: lists each use of an ordered operation in the header, one per line, as its
+# number, the line, the name and the function it stands in; or writes the header with those numbers
+# in it: plim_cas_acquire_(p, ...) as plim_cas_site_(7, acquire, p, ...), see platform.h.
 # Not counted: definitions and declarations, which start in the first column, comments, and the
 # parts that are not compiled here (PLIM_PARK_CND, the platform's own).
 sites()
 {
-    awk -v want="${1:-0}" '
+    awk -v rewrite="${2:-}" '
         BEGIN {
             ordered = "plim_(cas|commit|load|store|add|sub|exchange|fence)_(acquire|release)_[(]"
         }
@@ -65,7 +56,6 @@ sites()
         /^#else/ || /^#elif/ { off[depth] = platform[depth] }
         /^#endif/ { depth-- }
         {
-            text = $0
             code = $0
             skip = code !~ /^ +[^ *]/ || code ~ /^ +\/[*]/
             for (i = 1; i <= depth; i++) {
@@ -77,69 +67,114 @@ sites()
             done = ""
             while (!skip && match(code, ordered)) {
                 name = substr(code, RSTART, RLENGTH - 1)
+                split(name, word, "_")
                 n++
-                if (want == 0) {
-                    print NR, name, fn
+                if (!rewrite) {
+                    print n, NR, name, fn
                 }
-                if (want == n) {
-                    to = name
-                    sub(/acquire|release/, "relaxed", to)
-                    text = done substr(code, 1, RSTART - 1) to substr(code, RSTART + RLENGTH - 1)
-                }
-                done = done substr(code, 1, RSTART + RLENGTH - 1)
+                done = done substr(code, 1, RSTART - 1) \
+                       "plim_" word[2] "_site_(" n ", " word[3] ", "
                 code = substr(code, RSTART + RLENGTH)
             }
-            if (want != 0) {
-                print text
+            if (rewrite) {
+                print done code
             }
-        }' "$header"
+        }' "$1"
 }
 
-# ---- The header as it is -------------------------------------------------------------------------
+# The numbers are all that a rewritten header has more than the one that ships.
+unnumbered()
+{
+    sed -E 's/(plim_[a-z]+)_site_\([0-9]+, ([a-z]+), /\1_\2_(/g' "$1"
+}
 
-if build original "$header" -O1 && "$dir/original" >"$dir/original.log"; then
-    passed=$((passed + 1))
-else
+fails()
+{
+    echo "$1"
     failed=$((failed + 1))
-fi
-[ -f "$dir/original.log" ] && cut -c 1-200 "$dir/original.log"
+}
 
-# ---- Its mutants ---------------------------------------------------------------------------------
+# part name test header [other header...]: weakens what stands in functions that the others have not
+part()
+{
+    dir=$BUILD/relacy/$1
+    test=$2
+    header=$top/$3
+    shift 3
+    mkdir -p "$dir" || exit 1
+    dir=$(cd "$dir" && pwd)
+    rm -f "$dir"/*
 
-sites >"$dir/sites"
-if [ ! -s "$dir/sites" ]; then
-    echo "FAILED  no ordered operation found in $header: has the core changed?"
-    failed=$((failed + 1))
-fi
+    # ---- The header as it is
 
-n=0
-while read -r line name fn; do
-    n=$((n + 1))
-    mutant=mutant$n
-    sites $n >"$dir/$mutant.h"
-    changes=$(diff "$header" "$dir/$mutant.h" | grep -c '^>')
-    if [ "$changes" -ne 1 ] || ! build $mutant "$dir/$mutant.h" -O0 -DRANDOM_ONLY; then
-        echo "BROKEN  $name in $fn (line $line)"
-        failed=$((failed + 1))
-        continue
-    fi
-    "$dir/$mutant" -x >"$dir/$mutant.log"
-    case $? in
-    0)
-        echo "SURVIVED $name in $fn (line $line)"
-        failed=$((failed + 1))
-        ;;
-    1)
-        echo "killed  $name in $fn"
-        sed -n 's/^FAILED \(.*\), random: .* ms: \(.*\)/            by \1: \2/p' "$dir/$mutant.log"
+    if build original "$header" -O1 && "$dir/original" >"$dir/original.log"; then
         passed=$((passed + 1))
-        ;;
-    *) # the checker itself fell over: not a verdict
-        echo "BROKEN  $name in $fn (line $line), see $dir/$mutant.log"
+    else
         failed=$((failed + 1))
+    fi
+    [ -f "$dir/original.log" ] && cut -c 1-200 "$dir/original.log"
+
+    # ---- Its mutants: one program, which is told at its start what to weaken
+
+    sites "$header" >"$dir/sites"
+    for other in "$@"; do
+        sites "$top/$other" >"$dir/theirs"
+        awk 'NR == FNR { theirs[$4] = 1; next } !($4 in theirs)' "$dir/theirs" "$dir/sites" \
+            >"$dir/rest"
+        mv "$dir/rest" "$dir/sites"
+    done
+    if [ ! -s "$dir/sites" ]; then
+        fails "FAILED  no ordered operation found in $header: has it changed?"
+        return
+    fi
+    sites "$header" rewrite >"$dir/numbered.h"
+    if ! unnumbered "$dir/numbered.h" | cmp - "$header" ||
+        ! build mutants "$dir/numbered.h" -O1 -DRANDOM_ONLY; then
+        fails "BROKEN  the header with numbered operations"
+        return
+    fi
+    while read -r n line name fn; do
+        log=$dir/mutant$n.log
+        WEAK=$n "$dir/mutants" -x >"$log" 2>&1
+        case $? in
+        0)
+            fails "SURVIVED $name in $fn (line $line)"
+            ;;
+        1)
+            echo "killed  $name in $fn"
+            sed -n 's/^FAILED \(.*\), random: .* ms: \(.*\)/            by \1: \2/p' "$log"
+            passed=$((passed + 1))
+            ;;
+        *) # the checker itself fell over: not a verdict
+            fails "BROKEN  $name in $fn (line $line), see $log"
+            ;;
+        esac
+    done <"$dir/sites"
+}
+
+mkdir -p "$BUILD/relacy" || exit 1
+probe=$BUILD/relacy/probe.$$
+if ! echo '#include <relacy/relacy.hpp>' | $CXX -std=c++11 -E -x c++ - >"$probe" 2>&1; then
+    if grep -q 'relacy\.hpp' "$probe"; then
+        rm -f "$probe"
+        echo "skipped: relacy-dev is not installed"
+        exit 77
+    fi
+    cat "$probe" # another trouble, such as no compiler
+    rm -f "$probe"
+    exit 1
+fi
+rm -f "$probe"
+
+[ $# -gt 0 ] || set -- counter
+for name in "$@"; do
+    case $name in
+    counter) part counter test_semaphore semaphore.h ;;
+    *)
+        echo "no such part: $name"
+        exit 1
         ;;
     esac
-done <"$dir/sites"
-
+done
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

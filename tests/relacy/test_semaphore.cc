@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * semaphore.h, as it ships, under the Relacy Race Detector: are its memory orders enough for what
- * it promises, and is no wake-up lost? run.sh then asks whether each order is needed.
- *
- *     test_semaphore [-x] [scenario...]     -x: random search only, stop at the first failure
- *     ITERATIONS=n                          executions per scenario in the random search
- *
- * What the semaphore promises is checked through plain data (rl::var): Relacy reports every pair of
- * accesses that is not ordered by happens-before, in whatever order it ran them. A deadlock that it
- * reports is a lost wake-up.
+ * it promises, and is no wake-up lost? search.h says how to run it.
  *
  * Beyond Relacy's reach: it stores to one atomic in the order in which it runs the threads, so it
  * does not show load buffering; and a load finds at most the last three values. There is a single
@@ -26,10 +19,10 @@
 #define PLIM_PLATFORM "platform.h"
 #define PLIM_SPIN 1
 #define PLIM_ASSERT(condition, message) RL_ASSERT((condition) && (message))
-#ifndef SEMAPHORE_H
-#define SEMAPHORE_H "../../semaphore.h"
+#ifndef HEADER
+#define HEADER "../../semaphore.h"
 #endif
-#include SEMAPHORE_H
+#include HEADER
 
 /* ---- What a scenario has to play with ------------------------------------------------------- */
 
@@ -40,30 +33,15 @@ struct bench {
     rl::var<int> more;
     int balance; /* the permits that must be left at the end; the checker's own, not watched */
     int visits;
+
+    void begin();
+    void invariant();
+    void end();
 };
 
-/* Flags of a scenario. Without TIME no timer goes off, so whoever sleeps must be woken; with it,
- * each execution picks whose timers go off, besides those that the scenario cannot do without. */
-enum {
-    TIMER_OF_1 = 1 << 1,
-    TIMER_OF_2 = 1 << 2,
-    TIME = 1 << 8,
-    HEAP = 1 << 9, /* there is a semaphore to free */
-};
+#include "scenario.h"
 
-enum { ALL = -1 };
-
-struct scenario {
-    const char *name;
-    rl::thread_id_t threads;
-    uint32_t permits;
-    unsigned flags;
-    int bound; /* exhaustive search with up to so many forced switches, or ALL; 0: none */
-    void (*thread)(bench &b, unsigned me);
-    void (*after)(bench &b);
-};
-
-static const scenario *current;
+enum { HEAP = OWN }; /* there is a semaphore to free */
 
 static void give(bench &b, uint32_t n)
 {
@@ -476,212 +454,44 @@ static const scenario scenarios[] = {
     {"medley, time passes", 4, 1, TIME, 0, medley, visited},
 };
 
-/* A type per number of threads and not per scenario, because Relacy is slow to compile. */
-template <rl::thread_id_t N> struct suite : rl::test_suite<suite<N>, N> {
-    bench b;
-
-    void before()
-    {
-        const unsigned everybody = (1u << N) - 1;
-        bool passes = (current->flags & TIME) != 0;
-        unsigned timers = passes ? everybody : 0;
-        bool spurious = false;
-        if (rl::ctx().is_random_sched()) {
-            timers &= rl::rand(everybody + 1);
-            spurious = rl::rand(2) == 0;
-        }
-        world::start(passes, timers | (current->flags & everybody), spurious);
-        csem_init(&b.s, current->permits);
-        b.heap = NULL;
-        if ((current->flags & HEAP) != 0) {
-            b.heap = new csem;
-            csem_init(b.heap, current->permits);
-        }
-        b.data($) = 0;
-        b.more($) = 0;
-        b.balance = (int)current->permits;
-        b.visits = 0;
-    }
-
-    void thread(unsigned me)
-    {
-        current->thread(b, me);
-    }
-
-    /* Runs at each switch: what core.h calls I1 and I4. */
-    void invariant()
-    {
-        uint64_t w = b.s.counter_.word.debug_value();
-        uint32_t normal = plim_waiters_(w) - plim_starving_(w);
-        int32_t wanted = plim_free_(w) < (int32_t)normal ? plim_free_(w) : (int32_t)normal;
-        bool enough = (int32_t)plim_tokens_(w) >= wanted || plim_tokens_(w) == PLIM_TOKENS_MAX_;
-        RL_ASSERT(plim_closed_(w) || enough);
-        RL_ASSERT(plim_starving_(w) <= plim_waiters_(w) && plim_tokens_(w) <= normal);
-        RL_ASSERT((w & PLIM_CLOSED_BITS_) == 0 || (~w & PLIM_CLOSED_BITS_) == 0);
-    }
-
-    void after()
-    {
-        RL_ASSERT(csem_available(&b.s) == b.balance);
-        RL_ASSERT(csem_waiters(&b.s) == 0);
-        RL_ASSERT(world::asleep == 0);
-        if (current->after != NULL) {
-            current->after(b);
-        }
-    }
-};
-
-/* ---- Running them --------------------------------------------------------------------------- */
-
-/* Keeps what Relacy says, without allocating: it counts allocations as the test's. */
-class transcript : public std::streambuf
+void bench::begin()
 {
-  public:
-    void clear()
-    {
-        length = 0;
+    csem_init(&s, current->start);
+    heap = NULL;
+    if ((current->flags & HEAP) != 0) {
+        heap = new csem;
+        csem_init(heap, current->start);
     }
-    void print()
-    {
-        fwrite(text, 1, length, stdout);
-    }
-
-  protected:
-    int_type overflow(int_type c)
-    {
-        if (c != traits_type::eof() && length < sizeof text) {
-            text[length++] = (char)c;
-        }
-        return 0;
-    }
-
-  private:
-    size_t length;
-    char text[1 << 20];
-};
-
-static transcript said;
-static unsigned passed, failed;
-
-/* As rl::simulate does it, but of one kind of search: that compiles in a third of the time. */
-template <typename Suite, typename Scheduler> static void run(rl::test_params &params)
-{
-    rl::ostringstream state, ignored;
-    if (rl::run_test<Suite, Scheduler>(params, state, false) != rl::test_result_success) {
-        params.initial_state = state.str(); /* the same execution again, now with its story */
-        params.collect_history = true;
-        rl::run_test<Suite, Scheduler>(params, ignored, true);
-    }
+    data($) = 0;
+    more($) = 0;
+    balance = (int)current->start;
+    visits = 0;
 }
 
-template <rl::thread_id_t N> static void run_suite(rl::test_params &params)
+/* What src/core/counter.h calls I1 and I4. */
+void bench::invariant()
 {
-#ifndef RANDOM_ONLY
-    if (params.search_type == rl::sched_full) {
-        run<suite<N>, rl::full_search_scheduler<N>>(params);
-        return;
-    }
-    if (params.search_type == rl::sched_bound) {
-        run<suite<N>, rl::context_bound_scheduler<N>>(params);
-        return;
-    }
-#endif
-    run<suite<N>, rl::random_scheduler<N>>(params);
+    uint64_t w = s.counter_.word.debug_value();
+    uint32_t normal = plim_waiters_(w) - plim_starving_(w);
+    int32_t wanted = plim_free_(w) < (int32_t)normal ? plim_free_(w) : (int32_t)normal;
+    bool enough = (int32_t)plim_tokens_(w) >= wanted || plim_tokens_(w) == PLIM_TOKENS_MAX_;
+    RL_ASSERT(plim_closed_(w) || enough);
+    RL_ASSERT(plim_starving_(w) <= plim_waiters_(w) && plim_tokens_(w) <= normal);
+    RL_ASSERT((w & PLIM_CLOSED_BITS_) == 0 || (~w & PLIM_CLOSED_BITS_) == 0);
 }
 
-static bool search(rl::scheduler_type_e type, unsigned bound, uint64_t iterations)
+void bench::end()
 {
-    clock_t start = clock();
-    said.clear();
-    std::ostream stream(&said);
-    rl::test_params params;
-    params.iteration_count = iterations;
-    params.output_stream = params.progress_stream = &stream;
-    params.search_type = type;
-    params.context_bound = bound;
-    params.execution_depth_limit = 10000;
-    switch (current->threads) {
-    case 2:
-        run_suite<2>(params);
-        break;
-    case 3:
-        run_suite<3>(params);
-        break;
-    case 4:
-        run_suite<4>(params);
-        break;
-    default:
-        abort();
-    }
-
-    bool ok = params.test_result == rl::test_result_success;
-    char how[32] = "random";
-    if (type != rl::sched_random) {
-        snprintf(how, sizeof how, type == rl::sched_full ? "exhaustive" : "%u switches", bound);
-    }
-    printf("%s %s, %s: %llu executions, %ld ms%s%s\n", ok ? "ok    " : "FAILED", current->name, how,
-           (unsigned long long)params.stop_iteration,
-           (long)((clock() - start) * 1000 / CLOCKS_PER_SEC), ok ? "" : ": ",
-           ok ? "" : rl::test_result_str(params.test_result));
-    if (!ok) {
-        said.print();
-    }
-    fflush(stdout);
-    (ok ? passed : failed)++;
-    return ok;
+    RL_ASSERT(csem_available(&s) == balance);
+    RL_ASSERT(csem_waiters(&s) == 0);
 }
 
-/* A search that never gets anywhere passes too. So each way into and out of a sleep must have been
- * taken, if all scenarios have run. */
-static void coverage()
+/* Each way into and out of a sleep. */
+static bool reached()
 {
-    bool ok = world::seen.slept[0] != 0 && world::seen.slept[1] != 0 && world::seen.refused != 0 &&
-              world::seen.woken[0] != 0 && world::seen.woken[1] != 0 && world::seen.timeouts != 0 &&
-              world::seen.spurious != 0 && world::seen.naps != 0;
-    printf("%s every way to sleep and to wake: slept %lu normal, %lu starving, refused %lu, "
-           "woken %lu normal, %lu starving, timed out %lu, for no reason %lu, napped %lu\n",
-           ok ? "ok    " : "FAILED", world::seen.slept[0], world::seen.slept[1],
-           world::seen.refused, world::seen.woken[0], world::seen.woken[1], world::seen.timeouts,
-           world::seen.spurious, world::seen.naps);
-    (ok ? passed : failed)++;
+    return world::seen.slept[0] != 0 && world::seen.slept[1] != 0 && world::seen.refused != 0 &&
+           world::seen.woken[0] != 0 && world::seen.woken[1] != 0 && world::seen.timeouts != 0 &&
+           world::seen.spurious != 0 && world::seen.naps != 0;
 }
 
-static bool wanted(const char *name, int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], name) == 0) {
-            return true;
-        }
-    }
-    return argc == 1;
-}
-
-int main(int argc, char **argv)
-{
-    const char *n = getenv("ITERATIONS");
-    uint64_t iterations = n != NULL && *n != '\0' ? strtoull(n, NULL, 10) : 100000;
-    bool first = argc > 1 && strcmp(argv[1], "-x") == 0;
-    argc -= first;
-    argv += first;
-    for (size_t i = 0; i < sizeof scenarios / sizeof scenarios[0]; i++) {
-        current = &scenarios[i];
-        if (!wanted(current->name, argc, argv)) {
-            continue;
-        }
-        bool ok = search(rl::sched_random, 0, iterations);
-        if (!ok && first) {
-            break;
-        }
-#ifndef RANDOM_ONLY
-        if (ok && !first && current->bound != 0) {
-            search(current->bound == ALL ? rl::sched_full : rl::sched_bound,
-                   (unsigned)current->bound, 0);
-        }
-#endif
-    }
-    if (argc == 1 && !first) {
-        coverage();
-    }
-    printf("%u passed, %u failed\n", passed, failed);
-    return failed != 0;
-}
+#include "search.h"
