@@ -8,6 +8,7 @@
 #   tests/relacy/run.sh [PART...]     all of them, if none is named:
 #
 #   counter    semaphore.h, by test_semaphore.cc
+#   gate       weighted_sem.h, by test_gate.cc; the counter in it is left to the first
 #
 #   CXX         the C++ compiler (g++)
 #   BUILD       where to build (build)
@@ -166,10 +167,11 @@ if ! echo '#include <relacy/relacy.hpp>' | $CXX -std=c++11 -E -x c++ - >"$probe"
 fi
 rm -f "$probe"
 
-[ $# -gt 0 ] || set -- counter
+[ $# -gt 0 ] || set -- counter gate
 for name in "$@"; do
     case $name in
     counter) part counter test_semaphore semaphore.h ;;
+    gate) part gate test_gate weighted_sem.h semaphore.h ;;
     *)
         echo "no such part: $name"
         exit 1
