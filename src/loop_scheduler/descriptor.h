@@ -1,7 +1,9 @@
 /* The descriptor: how a loop wakes one that it lives in. */
 
 /* The descriptor: an eventfd on Linux, elsewhere a pipe. */
-#if defined(PLIM_PLATFORM) || defined(_WIN32)
+#if defined(PLIM_PLATFORM_FD_)
+/* The platform has one of its own, and defines the four functions below. */
+#elif defined(PLIM_PLATFORM) || defined(_WIN32)
 
 static inline void loop_scheduler_open_fd_(loop_scheduler *l)
 {
