@@ -10,6 +10,7 @@
 #   counter    semaphore.h, by test_semaphore.cc
 #   gate       weighted_sem.h, by test_gate.cc; the counter in it is left to the first
 #   loop       loop_scheduler.h, by test_loop.cc; likewise
+#   bulkhead   bulkhead.h, by test_bulkhead.cc; all that it shares with these is left to them
 #
 #   CXX         the C++ compiler (g++)
 #   BUILD       where to build (build)
@@ -168,12 +169,15 @@ if ! echo '#include <relacy/relacy.hpp>' | $CXX -std=c++11 -E -x c++ - >"$probe"
 fi
 rm -f "$probe"
 
-[ $# -gt 0 ] || set -- counter gate loop
+[ $# -gt 0 ] || set -- counter gate loop bulkhead
 for name in "$@"; do
     case $name in
     counter) part counter test_semaphore semaphore.h ;;
     gate) part gate test_gate weighted_sem.h semaphore.h ;;
     loop) part loop test_loop loop_scheduler.h semaphore.h ;;
+    bulkhead)
+        part bulkhead test_bulkhead bulkhead.h semaphore.h weighted_sem.h loop_scheduler.h
+        ;;
     *)
         echo "no such part: $name"
         exit 1
