@@ -298,7 +298,7 @@ static void all_given_back(void)
     if (!world.destroyed) {
         explore_check(bulkhead_available_(b->gate.word) == (int64_t)b->permits);
         explore_check(bulkhead_queued_(b->gate.word) == 0 && b->queue.first == NULL);
-        explore_check((b->gate.word & PLIM_HELD_) == 0 && b->nestings.first == NULL);
+        explore_check((b->gate.word & PLIM_HELD_) == 0 && b->blocked.first == NULL);
         explore_check((b->gate.word & PLIM_WATCHED_) == 0 || b->stage != PLIM_OPEN_);
         explore_check(plim_available_(b->gate.lock.word) == 1 && b->jobs == 0);
     }

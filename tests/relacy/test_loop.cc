@@ -204,19 +204,6 @@ static void post_twice(bench &b, unsigned me)
     }
 }
 
-static void post_list(bench &b, unsigned me)
-{
-    if (me == 0) {
-        run(b);
-        return;
-    }
-    loop_scheduler_task *tasks[2] = {&b.items[0].task, &b.items[1].task};
-    b.items[0].data($) = 1;
-    b.items[1].data($) = 1;
-    RL_ASSERT(loop_scheduler_post_list(&b.l, tasks, 2) == 0);
-    b.items[0].posted = b.items[1].posted = 1;
-}
-
 /* The task posts another one from the loop's own thread, while others post, too. */
 static void posted_on(loop_scheduler_task *task, int status)
 {
@@ -571,7 +558,6 @@ static const scenario scenarios[] = {
     {"posts of 2", 3, 2, 0, 0, posts, all_ran},
     {"posts of 2, time passes", 3, 2, TIME, 0, posts, all_ran},
     {"post_twice", 2, 2, 0, 0, post_twice, all_ran},
-    {"post_list", 2, 2, 0, 0, post_list, all_ran},
     {"post_on", 3, 3, 0, 0, post_on, all_ran},
     {"post_bounded", 3, 2, BOUNDED, 0, post_bounded, all_ran},
     {"stops", 2, 0, 0, 0, stops, NULL},
