@@ -11,12 +11,12 @@
 build=${BUILD:-build}/cross
 mkdir -p "$build"
 passed=0 failed=0 skipped=0
-each="core/test semaphore/test weighted_sem/test bulkhead/test loop_scheduler/test composition/test
+each="core/test semaphore/test weighted_sem/test bulkhead/test loop_scheduler/test
     metrics/test"
 programs=$each optimise=-O0
 if [ "${1-}" = -a ]; then
     optimise=-O2
-    programs="$each semaphore/failures weighted_sem/failures bulkhead/failures loop_scheduler/failures
+    programs="$each composition/test semaphore/failures weighted_sem/failures bulkhead/failures loop_scheduler/failures
         loop_scheduler/corners"
     shift
 fi

@@ -353,8 +353,11 @@ TEST a_text_is_cut_anywhere_like_snprintf(void)
     ASSERT_EQ(length, write_page(wanted, length + 1));
     ASSERT_EQ(length, strlen(wanted));
     ASSERT_EQ('\n', wanted[length - 1]);
-    size_t step = (size_t)(SLOWER * factor("TEST_SCALE"));
-    for (size_t capacity = 1; capacity <= length + 2; capacity += capacity < 500 ? 1 : step) {
+    /* Everywhere at both ends. In between one function writes all, character by character; its places
+     * are sampled. */
+    size_t step = (size_t)(13 * SLOWER * factor("TEST_SCALE"));
+    for (size_t capacity = 1; capacity <= length + 2;
+         capacity += capacity < 500 || capacity + 100 > length ? 1 : step) {
         size_t fits = capacity <= length ? capacity - 1 : length;
         memset(text, '#', length + 4);
         ASSERT_EQ(length, write_page(text, capacity));
