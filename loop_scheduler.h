@@ -2861,7 +2861,7 @@ static inline bool loop_scheduler_is_current(const loop_scheduler *l)
 
 /*
  *   63                       3     2       1       0
- *   NEWEST                       ARMED   ASLEEP  CLOSED
+ *   NEWEST                      WATCHED  ASLEEP  CLOSED
  *
  * NEWEST   The task that was posted last; it points to the one before, and so on. Tasks are aligned
  *          to 8 bytes, so the low bits are free. A poster puts its task there, the loop takes them
@@ -2869,12 +2869,12 @@ static inline bool loop_scheduler_is_current(const loop_scheduler *l)
  * ASLEEP   The loop sleeps on the low half of the word, or is about to. Set by the loop in the step
  *          that finds no task; cleared in the step that publishes one, and whoever has cleared it
  *          makes the one wake-up call. Or cleared by the loop itself when it is awake again.
- * ARMED    Likewise, but nobody sleeps here: somebody waits for the descriptor, and whoever clears
+ * WATCHED  Likewise, but nobody sleeps here: somebody waits for the descriptor, and whoever clears
  *          the bit makes it readable.
  * CLOSED   Set once, by close. Posts are refused from then on, except what the loop still waits
  *          for: posts of its own tasks, ends of works, resumed coroutines.
  *
- * Invariants: NEWEST excludes ASLEEP and ARMED, and these exclude each other.
+ * Invariants: NEWEST excludes ASLEEP and WATCHED, and these exclude each other.
  *
  * Why no post is forgotten. It is in the word when the poster's step has been made. If the loop is
  * awake, it looks at the word before it sleeps, and cannot set ASLEEP in a word with a task in it:
@@ -2892,7 +2892,7 @@ static inline bool loop_scheduler_is_current(const loop_scheduler *l)
  */
 #define LOOP_SCHEDULER_CLOSED_ ((uint64_t)1)
 #define LOOP_SCHEDULER_ASLEEP_ ((uint64_t)2)
-#define LOOP_SCHEDULER_ARMED_BIT_ ((uint64_t)4)
+#define LOOP_SCHEDULER_WATCHED_ ((uint64_t)4)
 #define LOOP_SCHEDULER_BITS_ ((uint64_t)7)
 
 static inline loop_scheduler_task *loop_scheduler_newest_(uint64_t word)
@@ -2918,14 +2918,14 @@ PLIM_SLOW_ void loop_scheduler_wakes_no_more_(loop_scheduler *l)
 }
 
 /*
- * A step that clears ARMED. The descriptor may be closed, and its number given to another file, as
+ * A step that clears WATCHED. The descriptor may be closed, and its number given to another file, as
  * soon as the task that this publishes has run; so the thread is counted in wakers_ before the
  * step, and destroy waits until that is 0 again. That is the last touch.
  */
-PLIM_SLOW_ bool loop_scheduler_disarm_(loop_scheduler *l, uint64_t *word, uint64_t after)
+PLIM_SLOW_ bool loop_scheduler_unwatch_(loop_scheduler *l, uint64_t *word, uint64_t after)
 {
     plim_add_relaxed_(&l->wakers_, 1);
-    (void)plim_load_acquire_(&l->word_.word); /* ARMED came with fd_write_ */
+    (void)plim_load_acquire_(&l->word_.word); /* WATCHED came with fd_write_ */
     bool done = plim_commit_release_(&l->word_, word, loop_scheduler_step_(*word, after));
     if (done) {
         loop_scheduler_signal_fd_(l->fd_write_);
@@ -2944,8 +2944,8 @@ PLIM_FAST_ int loop_scheduler_push_(loop_scheduler *l, loop_scheduler_task *task
         }
         task->older_ = loop_scheduler_newest_(word);
         uint64_t after = (uint64_t)(uintptr_t)task | (word & LOOP_SCHEDULER_CLOSED_);
-        if (!PLIM_LIKELY_((word & LOOP_SCHEDULER_ARMED_BIT_) == 0)) {
-            if (loop_scheduler_disarm_(l, &word, after)) {
+        if (!PLIM_LIKELY_((word & LOOP_SCHEDULER_WATCHED_) == 0)) {
+            if (loop_scheduler_unwatch_(l, &word, after)) {
                 return 0;
             }
         } else if (PLIM_LIKELY_(
@@ -2961,20 +2961,20 @@ PLIM_SLOW_ void loop_scheduler_rouse_(loop_scheduler *l, uint64_t bits)
 {
     uint64_t word = plim_load_relaxed_(&l->word_.word);
     for (;;) {
-        uint64_t after = (word & ~(LOOP_SCHEDULER_ASLEEP_ | LOOP_SCHEDULER_ARMED_BIT_)) | bits;
-        if ((word & LOOP_SCHEDULER_ARMED_BIT_) != 0
-                ? loop_scheduler_disarm_(l, &word, after)
+        uint64_t after = (word & ~(LOOP_SCHEDULER_ASLEEP_ | LOOP_SCHEDULER_WATCHED_)) | bits;
+        if ((word & LOOP_SCHEDULER_WATCHED_) != 0
+                ? loop_scheduler_unwatch_(l, &word, after)
                 : plim_commit_release_(&l->word_, &word, loop_scheduler_step_(word, after))) {
             return;
         }
     }
 }
 
-/* The same under the lock, under which ASLEEP and ARMED are set. */
+/* The same under the lock, under which ASLEEP and WATCHED are set. */
 static inline void loop_scheduler_rouse_locked_(loop_scheduler *l)
 {
-    if ((plim_load_relaxed_(&l->word_.word) &
-         (LOOP_SCHEDULER_ASLEEP_ | LOOP_SCHEDULER_ARMED_BIT_)) != 0) {
+    if ((plim_load_relaxed_(&l->word_.word) & (LOOP_SCHEDULER_ASLEEP_ | LOOP_SCHEDULER_WATCHED_)) !=
+        0) {
         loop_scheduler_rouse_(l, 0);
     }
 }
@@ -3667,11 +3667,11 @@ static inline void loop_scheduler_close_fd_(loop_scheduler *l)
 #endif
 
 /*
- * While nobody runs the loop, ARMED is set if there is a descriptor: the next post makes it
+ * While nobody runs the loop, WATCHED is set if there is a descriptor: the next post makes it
  * readable. If something is left to do it is made so at once. Either way it is owed a read: a
  * signal may come later than what it is for, so poll reads until as many have come as were owed.
  */
-static inline bool loop_scheduler_arm_fd_(loop_scheduler *l)
+static inline bool loop_scheduler_watch_fd_(loop_scheduler *l)
 {
     uint64_t word = plim_load_relaxed_(&l->word_.word);
     if (l->fd_ < 0) {
@@ -3683,20 +3683,20 @@ static inline bool loop_scheduler_arm_fd_(loop_scheduler *l)
         return true; /* over: so that whoever waits for it learns that */
     }
     while (loop_scheduler_newest_(word) == NULL) {
-        if (plim_commit_release_(&l->word_, &word, /* with fd_write_, see disarm_ */
-                                 loop_scheduler_step_(0, word | LOOP_SCHEDULER_ARMED_BIT_))) {
+        if (plim_commit_release_(&l->word_, &word, /* with fd_write_, see unwatch_ */
+                                 loop_scheduler_step_(0, word | LOOP_SCHEDULER_WATCHED_))) {
             return false;
         }
     }
     return true;
 }
 
-static inline void loop_scheduler_unarm_fd_(loop_scheduler *l)
+static inline void loop_scheduler_unwatch_fd_(loop_scheduler *l)
 {
     uint64_t word = plim_load_relaxed_(&l->word_.word);
-    while ((word & LOOP_SCHEDULER_ARMED_BIT_) != 0) {
+    while ((word & LOOP_SCHEDULER_WATCHED_) != 0) {
         if (plim_commit_relaxed_(&l->word_, &word,
-                                 loop_scheduler_step_(0, word & ~LOOP_SCHEDULER_ARMED_BIT_))) {
+                                 loop_scheduler_step_(0, word & ~LOOP_SCHEDULER_WATCHED_))) {
             l->fd_owed_--; /* nobody has signalled, and nobody will */
         }
     }
@@ -3730,7 +3730,7 @@ PLIM_CALLED_ int loop_scheduler_enter_(loop_scheduler *l, bool own_thread)
         l->since_ = now > l->since_ ? now : l->since_; /* others may have run it since we read it */
         l->marked_ = l->since_;
         if (l->fd_ >= 0) {
-            loop_scheduler_unarm_fd_(l);
+            loop_scheduler_unwatch_fd_(l);
         }
     }
     loop_scheduler_unlock_(l);
@@ -3778,7 +3778,7 @@ PLIM_CALLED_ void loop_scheduler_leave_(loop_scheduler *l, bool own_thread)
     if (own_thread) {
         l->thread_state_ = LOOP_SCHEDULER_ITS_OVER_;
     }
-    bool signals = loop_scheduler_arm_fd_(l);
+    bool signals = loop_scheduler_watch_fd_(l);
     if (signals) {
         plim_add_relaxed_(&l->wakers_, 1);
     }
@@ -3986,7 +3986,7 @@ static inline int loop_scheduler_fd(loop_scheduler *l)
     loop_scheduler_lock_(l);
     if (l->fd_ < 0) {
         loop_scheduler_open_fd_(l);
-        signals = plim_load_relaxed_(&l->place_.thread) == 0 && loop_scheduler_arm_fd_(l);
+        signals = plim_load_relaxed_(&l->place_.thread) == 0 && loop_scheduler_watch_fd_(l);
     }
     int fd = l->fd_;
     if (signals) {

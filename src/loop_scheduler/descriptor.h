@@ -97,11 +97,11 @@ static inline void loop_scheduler_close_fd_(loop_scheduler *l)
 #endif
 
 /*
- * While nobody runs the loop, ARMED is set if there is a descriptor: the next post makes it
+ * While nobody runs the loop, WATCHED is set if there is a descriptor: the next post makes it
  * readable. If something is left to do it is made so at once. Either way it is owed a read: a
  * signal may come later than what it is for, so poll reads until as many have come as were owed.
  */
-static inline bool loop_scheduler_arm_fd_(loop_scheduler *l)
+static inline bool loop_scheduler_watch_fd_(loop_scheduler *l)
 {
     uint64_t word = plim_load_relaxed_(&l->word_.word);
     if (l->fd_ < 0) {
@@ -113,20 +113,20 @@ static inline bool loop_scheduler_arm_fd_(loop_scheduler *l)
         return true; /* over: so that whoever waits for it learns that */
     }
     while (loop_scheduler_newest_(word) == NULL) {
-        if (plim_commit_release_(&l->word_, &word, /* with fd_write_, see disarm_ */
-                                 loop_scheduler_step_(0, word | LOOP_SCHEDULER_ARMED_BIT_))) {
+        if (plim_commit_release_(&l->word_, &word, /* with fd_write_, see unwatch_ */
+                                 loop_scheduler_step_(0, word | LOOP_SCHEDULER_WATCHED_))) {
             return false;
         }
     }
     return true;
 }
 
-static inline void loop_scheduler_unarm_fd_(loop_scheduler *l)
+static inline void loop_scheduler_unwatch_fd_(loop_scheduler *l)
 {
     uint64_t word = plim_load_relaxed_(&l->word_.word);
-    while ((word & LOOP_SCHEDULER_ARMED_BIT_) != 0) {
+    while ((word & LOOP_SCHEDULER_WATCHED_) != 0) {
         if (plim_commit_relaxed_(&l->word_, &word,
-                                 loop_scheduler_step_(0, word & ~LOOP_SCHEDULER_ARMED_BIT_))) {
+                                 loop_scheduler_step_(0, word & ~LOOP_SCHEDULER_WATCHED_))) {
             l->fd_owed_--; /* nobody has signalled, and nobody will */
         }
     }

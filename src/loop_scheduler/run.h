@@ -21,7 +21,7 @@ PLIM_CALLED_ int loop_scheduler_enter_(loop_scheduler *l, bool own_thread)
         l->since_ = now > l->since_ ? now : l->since_; /* others may have run it since we read it */
         l->marked_ = l->since_;
         if (l->fd_ >= 0) {
-            loop_scheduler_unarm_fd_(l);
+            loop_scheduler_unwatch_fd_(l);
         }
     }
     loop_scheduler_unlock_(l);
@@ -69,7 +69,7 @@ PLIM_CALLED_ void loop_scheduler_leave_(loop_scheduler *l, bool own_thread)
     if (own_thread) {
         l->thread_state_ = LOOP_SCHEDULER_ITS_OVER_;
     }
-    bool signals = loop_scheduler_arm_fd_(l);
+    bool signals = loop_scheduler_watch_fd_(l);
     if (signals) {
         plim_add_relaxed_(&l->wakers_, 1);
     }

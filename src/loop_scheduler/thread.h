@@ -115,7 +115,7 @@ static inline int loop_scheduler_fd(loop_scheduler *l)
     loop_scheduler_lock_(l);
     if (l->fd_ < 0) {
         loop_scheduler_open_fd_(l);
-        signals = plim_load_relaxed_(&l->place_.thread) == 0 && loop_scheduler_arm_fd_(l);
+        signals = plim_load_relaxed_(&l->place_.thread) == 0 && loop_scheduler_watch_fd_(l);
     }
     int fd = l->fd_;
     if (signals) {

@@ -2,7 +2,7 @@
 
 /*
  *   63                       3     2       1       0
- *   NEWEST                       ARMED   ASLEEP  CLOSED
+ *   NEWEST                      WATCHED  ASLEEP  CLOSED
  *
  * NEWEST   The task that was posted last; it points to the one before, and so on. Tasks are aligned
  *          to 8 bytes, so the low bits are free. A poster puts its task there, the loop takes them
@@ -10,12 +10,12 @@
  * ASLEEP   The loop sleeps on the low half of the word, or is about to. Set by the loop in the step
  *          that finds no task; cleared in the step that publishes one, and whoever has cleared it
  *          makes the one wake-up call. Or cleared by the loop itself when it is awake again.
- * ARMED    Likewise, but nobody sleeps here: somebody waits for the descriptor, and whoever clears
+ * WATCHED  Likewise, but nobody sleeps here: somebody waits for the descriptor, and whoever clears
  *          the bit makes it readable.
  * CLOSED   Set once, by close. Posts are refused from then on, except what the loop still waits
  *          for: posts of its own tasks, ends of works, resumed coroutines.
  *
- * Invariants: NEWEST excludes ASLEEP and ARMED, and these exclude each other.
+ * Invariants: NEWEST excludes ASLEEP and WATCHED, and these exclude each other.
  *
  * Why no post is forgotten. It is in the word when the poster's step has been made. If the loop is
  * awake, it looks at the word before it sleeps, and cannot set ASLEEP in a word with a task in it:
@@ -33,7 +33,7 @@
  */
 #define LOOP_SCHEDULER_CLOSED_ ((uint64_t)1)
 #define LOOP_SCHEDULER_ASLEEP_ ((uint64_t)2)
-#define LOOP_SCHEDULER_ARMED_BIT_ ((uint64_t)4)
+#define LOOP_SCHEDULER_WATCHED_ ((uint64_t)4)
 #define LOOP_SCHEDULER_BITS_ ((uint64_t)7)
 
 static inline loop_scheduler_task *loop_scheduler_newest_(uint64_t word)
@@ -59,14 +59,14 @@ PLIM_SLOW_ void loop_scheduler_wakes_no_more_(loop_scheduler *l)
 }
 
 /*
- * A step that clears ARMED. The descriptor may be closed, and its number given to another file, as
+ * A step that clears WATCHED. The descriptor may be closed, and its number given to another file, as
  * soon as the task that this publishes has run; so the thread is counted in wakers_ before the
  * step, and destroy waits until that is 0 again. That is the last touch.
  */
-PLIM_SLOW_ bool loop_scheduler_disarm_(loop_scheduler *l, uint64_t *word, uint64_t after)
+PLIM_SLOW_ bool loop_scheduler_unwatch_(loop_scheduler *l, uint64_t *word, uint64_t after)
 {
     plim_add_relaxed_(&l->wakers_, 1);
-    (void)plim_load_acquire_(&l->word_.word); /* ARMED came with fd_write_ */
+    (void)plim_load_acquire_(&l->word_.word); /* WATCHED came with fd_write_ */
     bool done = plim_commit_release_(&l->word_, word, loop_scheduler_step_(*word, after));
     if (done) {
         loop_scheduler_signal_fd_(l->fd_write_);
@@ -85,8 +85,8 @@ PLIM_FAST_ int loop_scheduler_push_(loop_scheduler *l, loop_scheduler_task *task
         }
         task->older_ = loop_scheduler_newest_(word);
         uint64_t after = (uint64_t)(uintptr_t)task | (word & LOOP_SCHEDULER_CLOSED_);
-        if (!PLIM_LIKELY_((word & LOOP_SCHEDULER_ARMED_BIT_) == 0)) {
-            if (loop_scheduler_disarm_(l, &word, after)) {
+        if (!PLIM_LIKELY_((word & LOOP_SCHEDULER_WATCHED_) == 0)) {
+            if (loop_scheduler_unwatch_(l, &word, after)) {
                 return 0;
             }
         } else if (PLIM_LIKELY_(
@@ -102,20 +102,20 @@ PLIM_SLOW_ void loop_scheduler_rouse_(loop_scheduler *l, uint64_t bits)
 {
     uint64_t word = plim_load_relaxed_(&l->word_.word);
     for (;;) {
-        uint64_t after = (word & ~(LOOP_SCHEDULER_ASLEEP_ | LOOP_SCHEDULER_ARMED_BIT_)) | bits;
-        if ((word & LOOP_SCHEDULER_ARMED_BIT_) != 0
-                ? loop_scheduler_disarm_(l, &word, after)
+        uint64_t after = (word & ~(LOOP_SCHEDULER_ASLEEP_ | LOOP_SCHEDULER_WATCHED_)) | bits;
+        if ((word & LOOP_SCHEDULER_WATCHED_) != 0
+                ? loop_scheduler_unwatch_(l, &word, after)
                 : plim_commit_release_(&l->word_, &word, loop_scheduler_step_(word, after))) {
             return;
         }
     }
 }
 
-/* The same under the lock, under which ASLEEP and ARMED are set. */
+/* The same under the lock, under which ASLEEP and WATCHED are set. */
 static inline void loop_scheduler_rouse_locked_(loop_scheduler *l)
 {
-    if ((plim_load_relaxed_(&l->word_.word) &
-         (LOOP_SCHEDULER_ASLEEP_ | LOOP_SCHEDULER_ARMED_BIT_)) != 0) {
+    if ((plim_load_relaxed_(&l->word_.word) & (LOOP_SCHEDULER_ASLEEP_ | LOOP_SCHEDULER_WATCHED_)) !=
+        0) {
         loop_scheduler_rouse_(l, 0);
     }
 }

@@ -63,7 +63,7 @@ void *explore_thread_slot(void)
 
 const char *explore_bad_step(const uint64_t *word, uint64_t before, uint64_t after)
 {
-    const uint64_t sleeps = LOOP_SCHEDULER_ASLEEP_ | LOOP_SCHEDULER_ARMED_BIT_;
+    const uint64_t sleeps = LOOP_SCHEDULER_ASLEEP_ | LOOP_SCHEDULER_WATCHED_;
     if (word != &world.l[0].word_.word && word != &world.l[1].word_.word) {
         return NULL;
     }
