@@ -2517,6 +2517,260 @@ enum {
 
 #endif /* PLIM_STAGES_H_ */
 
+/* ==== src/core/timers.h ======================================================================= */
+
+#ifndef PLIM_TIMERS_H_
+#define PLIM_TIMERS_H_
+
+/*
+ * Timers: many deadlines, and which of them are next.
+ *
+ * The structure is a wheel of wheels: 9 levels of 64 slots each. It cuts time into grains of 4
+ * microseconds. A slot of level 0 is one grain. A slot of level 1 is 64 grains, and so on. Level 8
+ * reaches to the end of time. `base` is the time up to which the wheel has turned.
+ *
+ * A timer stands in the level of the highest digit (base 64) in which its grain differs from that
+ * of `base`. Its slot there is its own digit. A timer whose time is not after `base` stands in the
+ * slot of base's own grain.
+ *
+ * The invariant: at each level the slots before base's digit are empty. Above level 0 the slot of
+ * base's digit is empty, too. So the earliest timers are in the first occupied slot of the lowest
+ * occupied level.
+ *
+ * When the wheel has turned to a slot, the timers of that slot move down. Each goes to where it
+ * differs from `base` now. At level 0 those that are due go to the list `due`, in the order of
+ * their times. Timers of the same time keep the order in which they were armed. This order holds
+ * among timers that were armed before the first of them is taken.
+ *
+ * The wheel only sorts. The time of a timer decides when it is due, so nobody takes it early.
+ *
+ * Arming and disarming take constant time. A timer moves at most 8 times before it is due. All
+ * links are in the timers, so arming cannot fail. Whoever owns the timers has a lock for them.
+ */
+typedef struct plim_timer_ {
+    struct plim_timer_ *next, **link; /* the one behind it in its slot, and what points to it there;
+                                         link is NULL if it is not armed */
+    int64_t at;                       /* when it is due */
+    uint64_t sequence;                /* of its arming, among all of the wheel */
+} plim_timer_;
+
+enum {
+    PLIM_WHEEL_LEVELS_ = 9,
+    PLIM_WHEEL_SLOTS_ = 64, /* of a level */
+    PLIM_WHEEL_ALL_ = PLIM_WHEEL_LEVELS_ * PLIM_WHEEL_SLOTS_,
+    PLIM_WHEEL_GRAIN_ = 12, /* bits of a time within a grain */
+    PLIM_WHEEL_DIGIT_ = 6,  /* bits of a digit */
+    PLIM_WHEEL_LOOKS_ = 64  /* see plim_timers_next_ */
+};
+
+typedef struct plim_timers_ {
+    int64_t base;
+    uint64_t sequence; /* of the next one that is armed */
+    uint32_t count;    /* that are armed */
+    plim_timer_ *due;
+    uint64_t occupied[PLIM_WHEEL_LEVELS_]; /* bit n: slot n of that level has timers */
+    plim_timer_ *slots[PLIM_WHEEL_ALL_];   /* those of level 0, then those of level 1, ... */
+} plim_timers_;
+
+static inline int plim_highest_bit_(uint64_t x)
+{
+#if defined(__GNUC__) || defined(__clang__)
+    return 63 - __builtin_clzll(x);
+#else
+    int bit = 0;
+    while (x >>= 1) {
+        bit++;
+    }
+    return bit;
+#endif
+}
+
+static inline int plim_lowest_bit_(uint64_t x)
+{
+    return plim_highest_bit_(x & (~x + 1));
+}
+
+/* Requires: *timers is all zero. */
+static inline void plim_timers_init_(plim_timers_ *timers, int64_t now)
+{
+    timers->base = now;
+}
+
+static inline bool plim_timer_is_armed_(const plim_timer_ *timer)
+{
+    return timer->link != NULL;
+}
+
+/* Puts it into the slot where it belongs now. */
+static inline void plim_timers_insert_(plim_timers_ *timers, plim_timer_ *timer)
+{
+    uint64_t base = (uint64_t)timers->base >> PLIM_WHEEL_GRAIN_;
+    uint64_t grain = (uint64_t)timer->at >> PLIM_WHEEL_GRAIN_;
+    grain = timer->at > timers->base ? grain : base;
+    uint64_t difference = grain ^ base;
+    int level = difference == 0 ? 0 : plim_highest_bit_(difference) / PLIM_WHEEL_DIGIT_;
+    uint32_t slot = grain >> (level * PLIM_WHEEL_DIGIT_) & (PLIM_WHEEL_SLOTS_ - 1);
+    plim_timer_ **head = &timers->slots[(uint32_t)level * PLIM_WHEEL_SLOTS_ + slot];
+    timers->occupied[level] |= (uint64_t)1 << slot;
+    timer->next = *head;
+    timer->link = head;
+    if (*head != NULL) {
+        (*head)->link = &timer->next;
+    }
+    *head = timer;
+}
+
+/* Requires: it is not armed. */
+static inline void plim_timers_arm_(plim_timers_ *timers, plim_timer_ *timer, int64_t at)
+{
+    timer->at = at;
+    timer->sequence = timers->sequence++;
+    timers->count++;
+    plim_timers_insert_(timers, timer);
+}
+
+static inline void plim_timers_vacate_(plim_timers_ *timers, uint32_t slot)
+{
+    timers->occupied[slot / PLIM_WHEEL_SLOTS_] &= ~((uint64_t)1 << slot % PLIM_WHEEL_SLOTS_);
+}
+
+/* Requires: it is armed. */
+static inline void plim_timers_disarm_(plim_timers_ *timers, plim_timer_ *timer)
+{
+    *timer->link = timer->next;
+    if (timer->next != NULL) {
+        timer->next->link = timer->link;
+    } else { /* if what pointed to it is a slot, and not another timer or `due`, it is empty now */
+        uintptr_t slot = ((uintptr_t)timer->link - (uintptr_t)timers->slots) / sizeof *timer->link;
+        if (slot < PLIM_WHEEL_ALL_) {
+            plim_timers_vacate_(timers, (uint32_t)slot);
+        }
+    }
+    timer->link = NULL;
+    timers->count--;
+}
+
+/* Sorts a list by next, merging runs of 1, 2, 4, ... timers. */
+PLIM_CALLED_ plim_timer_ *plim_timers_sorted_(plim_timer_ *list)
+{
+    for (size_t length = 1;; length *= 2) {
+        plim_timer_ *rest = list, **end = &list;
+        size_t merges = 0;
+        while (rest != NULL) {
+            plim_timer_ *a = rest, *b = rest;
+            size_t left_a = 0, left_b = length;
+            while (left_a < length && b != NULL) {
+                b = b->next;
+                left_a++;
+            }
+            while (left_a > 0 || (left_b > 0 && b != NULL)) {
+                bool takes_b = left_a == 0 ||
+                               (left_b > 0 && b != NULL &&
+                                (b->at < a->at || (b->at == a->at && b->sequence < a->sequence)));
+                plim_timer_ **from = takes_b ? &b : &a;
+                --*(takes_b ? &left_b : &left_a);
+                *end = *from;
+                end = &(*from)->next;
+                *from = (*from)->next;
+            }
+            rest = b;
+            merges++;
+        }
+        *end = NULL;
+        if (merges <= 1) {
+            return list;
+        }
+    }
+}
+
+/* The first occupied slot, and when it begins; -1 if there is none. */
+static inline int plim_timers_first_slot_(const plim_timers_ *timers, int64_t *begins)
+{
+    for (int level = 0; level < PLIM_WHEEL_LEVELS_; level++) {
+        if (timers->occupied[level] != 0) {
+            int slot = plim_lowest_bit_(timers->occupied[level]);
+            int shift = PLIM_WHEEL_GRAIN_ + level * PLIM_WHEEL_DIGIT_;
+            uint64_t above = (uint64_t)timers->base >> shift >> PLIM_WHEEL_DIGIT_;
+            *begins = (int64_t)((above << PLIM_WHEEL_DIGIT_ | (uint64_t)slot) << shift);
+            return level * PLIM_WHEEL_SLOTS_ + slot;
+        }
+    }
+    return -1;
+}
+
+/* When the next timer is due; PLIM_FOREVER: there is none. The answer is too early if a slot of a
+ * high level has very many timers: then it is when that slot begins. While some timers are due, it
+ * is any time that has passed. */
+static inline int64_t plim_timers_next_(const plim_timers_ *timers)
+{
+    int64_t earliest = timers->due != NULL ? timers->due->at : PLIM_FOREVER, begins;
+    int slot = plim_timers_first_slot_(timers, &begins);
+    if (timers->due == NULL && slot >= 0) {
+        int looks = 0;
+        for (plim_timer_ *at = timers->slots[slot]; at != NULL; at = at->next) {
+            earliest = at->at < earliest ? at->at : earliest;
+            if (++looks == PLIM_WHEEL_LOOKS_ && slot >= PLIM_WHEEL_SLOTS_) {
+                return begins;
+            }
+        }
+    }
+    return earliest;
+}
+
+/* Turns the wheel until some timers are due, and puts them into `due`; false if there are none. */
+PLIM_CALLED_ bool plim_timers_turn_(plim_timers_ *timers, int64_t now, uint64_t bound)
+{
+    int64_t begins = 0;
+    for (;;) {
+        int slot = plim_timers_first_slot_(timers, &begins);
+        if (slot < 0 || (begins > now && begins > timers->base)) {
+            break;
+        }
+        plim_timer_ *list = timers->slots[slot], *due = NULL;
+        timers->slots[slot] = NULL;
+        plim_timers_vacate_(timers, (uint32_t)slot);
+        timers->base = begins > timers->base ? begins : timers->base;
+        while (list != NULL) {
+            plim_timer_ *timer = list;
+            list = timer->next;
+            if (timer->at <= now && timer->sequence < bound && slot < PLIM_WHEEL_SLOTS_) {
+                timer->next = due;
+                due = timer;
+            } else {
+                plim_timers_insert_(timers, timer);
+            }
+        }
+        if (due != NULL) {
+            plim_timer_ **link = &timers->due;
+            timers->due = due->next != NULL ? plim_timers_sorted_(due) : due;
+            for (plim_timer_ *at = timers->due; at != NULL; at = at->next) {
+                at->link = link;
+                link = &at->next;
+            }
+            return true;
+        }
+        if (slot < PLIM_WHEEL_SLOTS_) {
+            return false; /* the grain of now, or what was armed too late for this round */
+        }
+    }
+    timers->base = now > timers->base ? now : timers->base;
+    return false;
+}
+
+/* Disarms the first timer that is due, and returns it; NULL: none is. Timers whose sequence is
+ * `bound` or more have to wait, unless they became due in an earlier call. */
+static inline plim_timer_ *plim_timers_take_due_(plim_timers_ *timers, int64_t now, uint64_t bound)
+{
+    if (timers->due == NULL && !plim_timers_turn_(timers, now, bound)) {
+        return NULL;
+    }
+    plim_timer_ *first = timers->due;
+    plim_timers_disarm_(timers, first);
+    return first;
+}
+
+#endif /* PLIM_TIMERS_H_ */
+
 /* ==== src/core/workers.h ====================================================================== */
 
 #ifndef PLIM_WORKERS_
@@ -2820,6 +3074,8 @@ struct bulkhead_job {
     void *arg;
     void (*done)(bulkhead_job *job);
     bool detached;
+    bool was_detached_; /* when it was submitted last */
+    bool renews_;       /* see bulkhead_job_renew */
     uint32_t attempts, attempt;
     bulkhead_outcome outcome;
     int result;
@@ -2837,14 +3093,8 @@ struct bulkhead_job {
     uint64_t number_;                               /* in the order of acceptance */
     bulkhead_job *waits_for_; /* the job of the same bulkhead that its body waits for */
     int64_t since_;           /* when it was let in, or began (BULKHEAD_TIMINGS) */
-    /* The heap of timers: when, its place, whether it is there. A job needs one timer at a time:
-     * until it is due, until it expires, until its run timeout. */
-    int64_t at_;
-    bulkhead_job *child_, *next_, *prev_;
-    bool armed_;
-    bool was_detached_;     /* when it was submitted last */
-    bool renews_;           /* see bulkhead_job_renew */
-    plim_counter returned_; /* after a run timeout: gets a permit when the body has returned */
+    plim_timer_ timer_;       /* see timers.h; its `next` leads through the ended of a section */
+    plim_counter returned_;   /* after a run timeout: gets a permit when the body has returned */
 };
 
 /* A caller of enter that waits; on its stack. */
@@ -2989,7 +3239,6 @@ struct bulkhead {
     uint32_t indices;   /* given to workers so far */
     bulkhead_worker_ *workers, *vacant, *gone;
 
-    bulkhead_job *timers;                           /* the heap's root: the next */
     plim_list_ watch;                               /* the supervisor, asleep, */
     int64_t watch_until;                            /* until then */
     plim_counter making;                            /* one permit: to create the supervisor */
@@ -3014,6 +3263,8 @@ struct bulkhead {
     size_t stack_size;
     uint64_t process; /* that has initialised it: a forked child has none of its threads */
     char name[16];
+
+    plim_timers_ timers; /* of jobs, under the lock; the largest part, so it is the last */
 };
 
 enum { BULKHEAD_EVENTS_ = 1 << 16 }; /* in flags: on_event is set */
@@ -3492,71 +3743,21 @@ static inline const char *bulkhead_digits_(char digits[24], uint64_t number)
 
 /* Timers: when a job is due, expires, or has run too long. */
 
-/* A pairing heap: the job with the earliest time on top, its child_ the first of a list of heaps by
- * next_; prev_ is the one before in that list, or the parent. It is all in the jobs, so arming a
- * timer never fails. */
-
-static inline bulkhead_job *bulkhead_meld_(bulkhead_job *a, bulkhead_job *b)
+/* A job needs one timer at a time, which is part of it: until it is due, until it expires, until its
+ * run timeout. src/core/timers.h keeps them. */
+static inline bulkhead_job *bulkhead_job_of_timer_(plim_timer_ *timer)
 {
-    if (a == NULL || b == NULL) {
-        return a == NULL ? b : a;
-    }
-    if (b->at_ < a->at_) {
-        bulkhead_job *swap = a;
-        a = b;
-        b = swap;
-    }
-    b->next_ = a->child_;
-    b->prev_ = a;
-    if (b->next_ != NULL) {
-        b->next_->prev_ = b;
-    }
-    a->child_ = b;
-    return a;
-}
-
-/* Makes one heap of a list of them: by pairs, then the pairs from the last to the first. */
-PLIM_SLOW_ bulkhead_job *bulkhead_meld_list_(bulkhead_job *list)
-{
-    bulkhead_job *pairs = NULL, *all = NULL;
-    while (list != NULL) {
-        bulkhead_job *first = list, *second = list->next_;
-        list = second == NULL ? NULL : second->next_;
-        first->next_ = first->prev_ = NULL;
-        if (second != NULL) {
-            second->next_ = second->prev_ = NULL;
-        }
-        first = bulkhead_meld_(first, second);
-        first->next_ = pairs;
-        pairs = first;
-    }
-    while (pairs != NULL) {
-        bulkhead_job *next = pairs->next_;
-        pairs->next_ = NULL;
-        all = bulkhead_meld_(all, pairs);
-        pairs = next;
-    }
-    return all;
+    return (bulkhead_job *)(void *)((char *)timer - offsetof(bulkhead_job, timer_));
 }
 
 PLIM_SLOW_ void bulkhead_disarm_slow_(bulkhead *b, bulkhead_job *job)
 {
-    bulkhead_job *rest = bulkhead_meld_list_(job->child_);
-    if (b->timers == job) {
-        b->timers = rest;
-    } else {
-        *(job->prev_->child_ == job ? &job->prev_->child_ : &job->prev_->next_) = job->next_;
-        if (job->next_ != NULL) {
-            job->next_->prev_ = job->prev_;
-        }
-        b->timers = bulkhead_meld_(b->timers, rest);
-    }
-    job->armed_ = false;
+    plim_timers_disarm_(&b->timers, &job->timer_);
 }
 
 static inline void bulkhead_disarm_(bulkhead *b, bulkhead_job *job)
 {
-    if (job->armed_) {
+    if (plim_timer_is_armed_(&job->timer_)) {
         bulkhead_disarm_slow_(b, job);
     }
 }
@@ -3570,7 +3771,7 @@ typedef struct bulkhead_section_ {
     uint64_t word;
     plim_list_ woken;                 /* waiters whose wait has ended */
     uint64_t entries;                 /* to be given to the executor */
-    bulkhead_job *ended, *last_ended; /* jobs to be concluded, by next_ */
+    bulkhead_job *ended, *last_ended; /* jobs to be concluded, by timer_.next */
     uint32_t hires;                   /* workers to be created */
     bool barren;                      /* none can be had now: plan none */
     bulkhead_frame_ frame;            /* until entries and ended are seen to */
@@ -3668,10 +3869,7 @@ static inline void bulkhead_after_(bulkhead *b, bulkhead_section_ *s)
 /* Sets the timer of a job, and wakes the supervisor if it would sleep for too long. */
 PLIM_SLOW_ void bulkhead_arm_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int64_t at)
 {
-    job->at_ = at;
-    job->child_ = job->next_ = job->prev_ = NULL;
-    job->armed_ = true;
-    b->timers = bulkhead_meld_(b->timers, job);
+    plim_timers_arm_(&b->timers, &job->timer_, at);
     if (at < b->watch_until) {
         plim_end_waits_(&s->woken, &b->watch, 0);
     }
@@ -3920,7 +4118,7 @@ static inline void bulkhead_renew_(bulkhead *b, bulkhead_job *job, int64_t since
     job->entry_.caller = NULL;
     job->runner_ = 0;
     job->waits_for_ = NULL;
-    job->armed_ = false;
+    job->timer_.link = NULL;
     job->was_detached_ = job->detached;
     job->since_ = since;
     plim_store_relaxed_(&job->cancelled_, 0);
@@ -3989,11 +4187,15 @@ static inline void bulkhead_end_(bulkhead *b, bulkhead_job *job, bulkhead_outcom
     plim_store_relaxed_(&job->phase_, BULKHEAD_ENDING_);
 }
 
-/* It is in no heap, so next_ is free. */
+/* It is not armed, so the link of its timer is free. */
 static inline void bulkhead_add_ended_(bulkhead_section_ *s, bulkhead_job *job)
 {
-    job->next_ = NULL;
-    *(s->ended != NULL ? &s->last_ended->next_ : &s->ended) = job;
+    job->timer_.next = NULL;
+    if (s->ended != NULL) {
+        s->last_ended->timer_.next = &job->timer_;
+    } else {
+        s->ended = job;
+    }
     s->last_ended = job;
 }
 
@@ -4375,7 +4577,8 @@ PLIM_SLOW_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s)
         bulkhead_hire_(b, NULL);
     }
     for (bulkhead_job *next, *job = s->ended; job != NULL; job = next) {
-        next = job->next_; /* then its memory may go */
+        plim_timer_ *link = job->timer_.next;
+        next = link != NULL ? bulkhead_job_of_timer_(link) : NULL; /* then its memory may go */
         if (job->outcome == BULKHEAD_TIMED_OUT) {
             bulkhead_conclude_stuck_(b, job);
         } else {
@@ -4915,12 +5118,11 @@ typedef struct bulkhead_told_ {
     bool some;
 } bulkhead_told_;
 
-/* A timer has passed. */
+/* A timer has passed, and is no longer armed. */
 PLIM_SLOW_ void bulkhead_due_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int64_t now,
                               bulkhead_told_ *told)
 {
     uint64_t phase = plim_load_relaxed_(&job->phase_);
-    bulkhead_disarm_(b, job);
     if (phase == BULKHEAD_RUNNING_) {
         plim_store_relaxed_(&job->phase_, BULKHEAD_STUCK_);
         plim_store_relaxed_(&job->cancelled_, 1);
@@ -4966,12 +5168,14 @@ PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
         int64_t now = plim_now_();
         bulkhead_section_ s = bulkhead_lock_(b);
         b->supervisor_id = plim_thread_id_();
-        while (b->timers != NULL && b->timers->at_ <= now && !told.some) {
-            bulkhead_due_(b, &s, b->timers, now, &told);
+        plim_timer_ *due = plim_timers_take_due_(&b->timers, now, UINT64_MAX);
+        while (due != NULL) {
+            bulkhead_due_(b, &s, bulkhead_job_of_timer_(due), now, &told);
+            due = told.some ? NULL : plim_timers_take_due_(&b->timers, now, UINT64_MAX);
         }
         quit = b->stage == PLIM_OVER_;
         bool sleeps = !quit && s.ended == NULL && s.entries == 0 && s.hires == 0 && !told.some;
-        int64_t until = b->timers == NULL ? PLIM_FOREVER : b->timers->at_;
+        int64_t until = plim_timers_next_(&b->timers);
         if (sleeps) {
             b->watch_until = until;
             plim_append_(&b->watch, &waiter.node);
@@ -5591,7 +5795,7 @@ PLIM_SLOW_ bulkhead_outcome bulkhead_attempt_here_(bulkhead *b, bulkhead_job *jo
         b->retried++;
         job->result = *result;
         job->runner_ = 0;
-        job->at_ = plim_deadline_(now, delay); /* it is in no heap: when it goes on */
+        job->timer_.at = plim_deadline_(now, delay); /* it is not armed: when it goes on */
         plim_unlink_(&b->running, &frame->node);
         plim_append_(&b->busy, &frame->node);
         bulkhead_give_back_(b, &s);
@@ -5671,7 +5875,7 @@ PLIM_SLOW_ int bulkhead_submit_here_(bulkhead *b, bulkhead_job *job, int64_t tim
         if (outcome == BULKHEAD_PENDING) {
             bulkhead_tell_(b, BULKHEAD_EVENT_RETRIED, about, BULKHEAD_PENDING, result,
                            job->attempt);
-            bulkhead_rest_(b, job, job->at_, true);
+            bulkhead_rest_(b, job, job->timer_.at, true);
             job->since_ = plim_now_();
             held = bulkhead_get_in_(b, PLIM_FOREVER, job->since_, true) == 0;
             outcome = held ? BULKHEAD_PENDING : BULKHEAD_FAILED; /* aborted meanwhile */
@@ -6207,7 +6411,9 @@ static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options)
     b->stack_size = o->stack_size;
     b->process = plim_process_();
     b->histograms = histograms;
-    b->dice = (uint64_t)plim_now_();
+    const int64_t now = plim_now_();
+    b->dice = (uint64_t)now;
+    plim_timers_init_(&b->timers, now);
     if (o->executor != NULL) {
         b->executor = *o->executor;
     }

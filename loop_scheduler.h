@@ -2411,6 +2411,260 @@ static inline bool plim_serves_(const void *object)
 
 #endif /* PLIM_PLACES_H_ */
 
+/* ==== src/core/timers.h ======================================================================= */
+
+#ifndef PLIM_TIMERS_H_
+#define PLIM_TIMERS_H_
+
+/*
+ * Timers: many deadlines, and which of them are next.
+ *
+ * The structure is a wheel of wheels: 9 levels of 64 slots each. It cuts time into grains of 4
+ * microseconds. A slot of level 0 is one grain. A slot of level 1 is 64 grains, and so on. Level 8
+ * reaches to the end of time. `base` is the time up to which the wheel has turned.
+ *
+ * A timer stands in the level of the highest digit (base 64) in which its grain differs from that
+ * of `base`. Its slot there is its own digit. A timer whose time is not after `base` stands in the
+ * slot of base's own grain.
+ *
+ * The invariant: at each level the slots before base's digit are empty. Above level 0 the slot of
+ * base's digit is empty, too. So the earliest timers are in the first occupied slot of the lowest
+ * occupied level.
+ *
+ * When the wheel has turned to a slot, the timers of that slot move down. Each goes to where it
+ * differs from `base` now. At level 0 those that are due go to the list `due`, in the order of
+ * their times. Timers of the same time keep the order in which they were armed. This order holds
+ * among timers that were armed before the first of them is taken.
+ *
+ * The wheel only sorts. The time of a timer decides when it is due, so nobody takes it early.
+ *
+ * Arming and disarming take constant time. A timer moves at most 8 times before it is due. All
+ * links are in the timers, so arming cannot fail. Whoever owns the timers has a lock for them.
+ */
+typedef struct plim_timer_ {
+    struct plim_timer_ *next, **link; /* the one behind it in its slot, and what points to it there;
+                                         link is NULL if it is not armed */
+    int64_t at;                       /* when it is due */
+    uint64_t sequence;                /* of its arming, among all of the wheel */
+} plim_timer_;
+
+enum {
+    PLIM_WHEEL_LEVELS_ = 9,
+    PLIM_WHEEL_SLOTS_ = 64, /* of a level */
+    PLIM_WHEEL_ALL_ = PLIM_WHEEL_LEVELS_ * PLIM_WHEEL_SLOTS_,
+    PLIM_WHEEL_GRAIN_ = 12, /* bits of a time within a grain */
+    PLIM_WHEEL_DIGIT_ = 6,  /* bits of a digit */
+    PLIM_WHEEL_LOOKS_ = 64  /* see plim_timers_next_ */
+};
+
+typedef struct plim_timers_ {
+    int64_t base;
+    uint64_t sequence; /* of the next one that is armed */
+    uint32_t count;    /* that are armed */
+    plim_timer_ *due;
+    uint64_t occupied[PLIM_WHEEL_LEVELS_]; /* bit n: slot n of that level has timers */
+    plim_timer_ *slots[PLIM_WHEEL_ALL_];   /* those of level 0, then those of level 1, ... */
+} plim_timers_;
+
+static inline int plim_highest_bit_(uint64_t x)
+{
+#if defined(__GNUC__) || defined(__clang__)
+    return 63 - __builtin_clzll(x);
+#else
+    int bit = 0;
+    while (x >>= 1) {
+        bit++;
+    }
+    return bit;
+#endif
+}
+
+static inline int plim_lowest_bit_(uint64_t x)
+{
+    return plim_highest_bit_(x & (~x + 1));
+}
+
+/* Requires: *timers is all zero. */
+static inline void plim_timers_init_(plim_timers_ *timers, int64_t now)
+{
+    timers->base = now;
+}
+
+static inline bool plim_timer_is_armed_(const plim_timer_ *timer)
+{
+    return timer->link != NULL;
+}
+
+/* Puts it into the slot where it belongs now. */
+static inline void plim_timers_insert_(plim_timers_ *timers, plim_timer_ *timer)
+{
+    uint64_t base = (uint64_t)timers->base >> PLIM_WHEEL_GRAIN_;
+    uint64_t grain = (uint64_t)timer->at >> PLIM_WHEEL_GRAIN_;
+    grain = timer->at > timers->base ? grain : base;
+    uint64_t difference = grain ^ base;
+    int level = difference == 0 ? 0 : plim_highest_bit_(difference) / PLIM_WHEEL_DIGIT_;
+    uint32_t slot = grain >> (level * PLIM_WHEEL_DIGIT_) & (PLIM_WHEEL_SLOTS_ - 1);
+    plim_timer_ **head = &timers->slots[(uint32_t)level * PLIM_WHEEL_SLOTS_ + slot];
+    timers->occupied[level] |= (uint64_t)1 << slot;
+    timer->next = *head;
+    timer->link = head;
+    if (*head != NULL) {
+        (*head)->link = &timer->next;
+    }
+    *head = timer;
+}
+
+/* Requires: it is not armed. */
+static inline void plim_timers_arm_(plim_timers_ *timers, plim_timer_ *timer, int64_t at)
+{
+    timer->at = at;
+    timer->sequence = timers->sequence++;
+    timers->count++;
+    plim_timers_insert_(timers, timer);
+}
+
+static inline void plim_timers_vacate_(plim_timers_ *timers, uint32_t slot)
+{
+    timers->occupied[slot / PLIM_WHEEL_SLOTS_] &= ~((uint64_t)1 << slot % PLIM_WHEEL_SLOTS_);
+}
+
+/* Requires: it is armed. */
+static inline void plim_timers_disarm_(plim_timers_ *timers, plim_timer_ *timer)
+{
+    *timer->link = timer->next;
+    if (timer->next != NULL) {
+        timer->next->link = timer->link;
+    } else { /* if what pointed to it is a slot, and not another timer or `due`, it is empty now */
+        uintptr_t slot = ((uintptr_t)timer->link - (uintptr_t)timers->slots) / sizeof *timer->link;
+        if (slot < PLIM_WHEEL_ALL_) {
+            plim_timers_vacate_(timers, (uint32_t)slot);
+        }
+    }
+    timer->link = NULL;
+    timers->count--;
+}
+
+/* Sorts a list by next, merging runs of 1, 2, 4, ... timers. */
+PLIM_CALLED_ plim_timer_ *plim_timers_sorted_(plim_timer_ *list)
+{
+    for (size_t length = 1;; length *= 2) {
+        plim_timer_ *rest = list, **end = &list;
+        size_t merges = 0;
+        while (rest != NULL) {
+            plim_timer_ *a = rest, *b = rest;
+            size_t left_a = 0, left_b = length;
+            while (left_a < length && b != NULL) {
+                b = b->next;
+                left_a++;
+            }
+            while (left_a > 0 || (left_b > 0 && b != NULL)) {
+                bool takes_b = left_a == 0 ||
+                               (left_b > 0 && b != NULL &&
+                                (b->at < a->at || (b->at == a->at && b->sequence < a->sequence)));
+                plim_timer_ **from = takes_b ? &b : &a;
+                --*(takes_b ? &left_b : &left_a);
+                *end = *from;
+                end = &(*from)->next;
+                *from = (*from)->next;
+            }
+            rest = b;
+            merges++;
+        }
+        *end = NULL;
+        if (merges <= 1) {
+            return list;
+        }
+    }
+}
+
+/* The first occupied slot, and when it begins; -1 if there is none. */
+static inline int plim_timers_first_slot_(const plim_timers_ *timers, int64_t *begins)
+{
+    for (int level = 0; level < PLIM_WHEEL_LEVELS_; level++) {
+        if (timers->occupied[level] != 0) {
+            int slot = plim_lowest_bit_(timers->occupied[level]);
+            int shift = PLIM_WHEEL_GRAIN_ + level * PLIM_WHEEL_DIGIT_;
+            uint64_t above = (uint64_t)timers->base >> shift >> PLIM_WHEEL_DIGIT_;
+            *begins = (int64_t)((above << PLIM_WHEEL_DIGIT_ | (uint64_t)slot) << shift);
+            return level * PLIM_WHEEL_SLOTS_ + slot;
+        }
+    }
+    return -1;
+}
+
+/* When the next timer is due; PLIM_FOREVER: there is none. The answer is too early if a slot of a
+ * high level has very many timers: then it is when that slot begins. While some timers are due, it
+ * is any time that has passed. */
+static inline int64_t plim_timers_next_(const plim_timers_ *timers)
+{
+    int64_t earliest = timers->due != NULL ? timers->due->at : PLIM_FOREVER, begins;
+    int slot = plim_timers_first_slot_(timers, &begins);
+    if (timers->due == NULL && slot >= 0) {
+        int looks = 0;
+        for (plim_timer_ *at = timers->slots[slot]; at != NULL; at = at->next) {
+            earliest = at->at < earliest ? at->at : earliest;
+            if (++looks == PLIM_WHEEL_LOOKS_ && slot >= PLIM_WHEEL_SLOTS_) {
+                return begins;
+            }
+        }
+    }
+    return earliest;
+}
+
+/* Turns the wheel until some timers are due, and puts them into `due`; false if there are none. */
+PLIM_CALLED_ bool plim_timers_turn_(plim_timers_ *timers, int64_t now, uint64_t bound)
+{
+    int64_t begins = 0;
+    for (;;) {
+        int slot = plim_timers_first_slot_(timers, &begins);
+        if (slot < 0 || (begins > now && begins > timers->base)) {
+            break;
+        }
+        plim_timer_ *list = timers->slots[slot], *due = NULL;
+        timers->slots[slot] = NULL;
+        plim_timers_vacate_(timers, (uint32_t)slot);
+        timers->base = begins > timers->base ? begins : timers->base;
+        while (list != NULL) {
+            plim_timer_ *timer = list;
+            list = timer->next;
+            if (timer->at <= now && timer->sequence < bound && slot < PLIM_WHEEL_SLOTS_) {
+                timer->next = due;
+                due = timer;
+            } else {
+                plim_timers_insert_(timers, timer);
+            }
+        }
+        if (due != NULL) {
+            plim_timer_ **link = &timers->due;
+            timers->due = due->next != NULL ? plim_timers_sorted_(due) : due;
+            for (plim_timer_ *at = timers->due; at != NULL; at = at->next) {
+                at->link = link;
+                link = &at->next;
+            }
+            return true;
+        }
+        if (slot < PLIM_WHEEL_SLOTS_) {
+            return false; /* the grain of now, or what was armed too late for this round */
+        }
+    }
+    timers->base = now > timers->base ? now : timers->base;
+    return false;
+}
+
+/* Disarms the first timer that is due, and returns it; NULL: none is. Timers whose sequence is
+ * `bound` or more have to wait, unless they became due in an earlier call. */
+static inline plim_timer_ *plim_timers_take_due_(plim_timers_ *timers, int64_t now, uint64_t bound)
+{
+    if (timers->due == NULL && !plim_timers_turn_(timers, now, bound)) {
+        return NULL;
+    }
+    plim_timer_ *first = timers->due;
+    plim_timers_disarm_(timers, first);
+    return first;
+}
+
+#endif /* PLIM_TIMERS_H_ */
+
 /* ==== src/core/workers.h ====================================================================== */
 
 #ifndef PLIM_WORKERS_
@@ -2634,7 +2888,6 @@ static inline void plim_worker_begins_(const char *name)
  *   types         and the lock
  *   word          what posters and the loop share, and nothing else
  *   queue         from the word to what runs next, under the lock
- *   timers        a wheel of wheels
  *   turn          and the sleep between two
  *   descriptor    for a loop that lives in another one
  *   run, thread   who runs it: the caller's thread, or one of its own
@@ -2677,13 +2930,13 @@ enum {
 struct loop_scheduler_timer {
     void (*run)(loop_scheduler_timer *timer, int status);
     void *arg;
+    /* Private, under the lock. With the two above, all that firing touches is in 64 bytes. */
+    int state_; /* LOOP_SCHEDULER_IDLE_ and so on */
+    plim_timer_ timer_;
+    int64_t period_;
+    /* And public again. */
     uint64_t missed;
     /* Private, under the lock. */
-    int state_;                           /* LOOP_SCHEDULER_IDLE_ and so on */
-    uint32_t slot_;                       /* where it is linked */
-    loop_scheduler_timer *next_, **link_; /* in its slot, and what points to it there */
-    int64_t deadline_, period_;
-    uint64_t sequence_;        /* of its start, over all timers */
     loop_scheduler_task told_; /* tells its cancellation */
 };
 
@@ -2748,7 +3001,7 @@ typedef struct loop_scheduler_queue_ {
     uint32_t count;
 } loop_scheduler_queue_;
 
-enum { LOOP_SCHEDULER_LEVELS_ = 9, LOOP_SCHEDULER_SLOTS_ = 64, LOOP_SCHEDULER_LINE_ = 64 };
+enum { LOOP_SCHEDULER_LINE_ = 64 };
 
 struct loop_scheduler {
     /* What posters touch, in a cache line of its own. */
@@ -2762,8 +3015,10 @@ struct loop_scheduler {
     /* The lock, and what is read with it for each task. */
     plim_place_ place_;                              /* its lock is the loop's */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) stop_;       /* 1: somebody wants it to stop */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) next_timer_; /* no timer is due before; under the lock, but
-                                                        read without it as a hint */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) next_timer_; /* no timer is due before, and perhaps none
+                                                        then: after a cancel, or if there are very
+                                                        many. Under the lock, but read without it as
+                                                        a hint */
     loop_scheduler_queue_ queue_;                    /* what has been taken in, oldest first */
     loop_scheduler_task *running_;                   /* the user's task that runs */
     bool runs_;                                      /* something does */
@@ -2816,15 +3071,10 @@ struct loop_scheduler {
     size_t stack_size_;
     char name_[16];
 
-    /* Timers, under the lock: see there. */
-    int64_t base_;
-    uint64_t sequence_;
+    /* Timers, under the lock. */
     const void *firing_; /* the timer whose call has been decided on, and may have yet to begin; or
                             NULL. For comparison only: its run may have freed it */
-    uint32_t timers_;
-    loop_scheduler_timer *due_;
-    uint64_t occupied_[LOOP_SCHEDULER_LEVELS_];
-    loop_scheduler_timer *slots_[LOOP_SCHEDULER_LEVELS_ * LOOP_SCHEDULER_SLOTS_];
+    plim_timers_ timers_;
 };
 
 enum { LOOP_SCHEDULER_OPEN_, LOOP_SCHEDULER_DRAINING_, LOOP_SCHEDULER_CANCELLING_ };
@@ -3073,205 +3323,6 @@ static inline void loop_scheduler_queue_ours_(loop_scheduler *l, loop_scheduler_
     l->posted_++;
 }
 
-/* ==== src/loop_scheduler/timers.h ============================================================= */
-
-/* Timers: a wheel of wheels. */
-
-/*
- * A wheel of wheels: 9 levels of 64 slots each. Time is cut into grains of 4 microseconds. A slot
- * of level 0 is a grain, one of level 1 is 64 grains, and so on: level 8 reaches to the end of
- * time. base_ is the time up to which the wheel has turned. A timer is in the level of the highest
- * digit (base 64) in which its grain differs from base_'s, in the slot of its own digit there. When
- * base_ gets to a slot, its timers go down, to where they differ now; at level 0 those that are due
- * go to due_, in order. So start and cancel take constant time, a timer moves at most 8 times
- * before it fires, and fires neither early nor late: the wheel only sorts, the deadline decides.
- *
- * At each level, slots before base_'s digit are empty; that digit's own slot too, except at level
- * 0, where it has the timers of the current grain and those that were due when they were started.
- * So the earliest timers are in the first occupied slot of the lowest occupied level.
- *
- * next_timer_ is not later than the earliest deadline (and equal to it unless a slot of a high
- * level has very many timers: then it is when the slot begins). It may be too early after a cancel.
- */
-enum { LOOP_SCHEDULER_GRAIN_ = 12, LOOP_SCHEDULER_DIGIT_ = 6, LOOP_SCHEDULER_LOOKS_ = 64 };
-
-/* The slot_ of a timer that is due: none of the wheel. */
-enum { LOOP_SCHEDULER_DUE_ = LOOP_SCHEDULER_LEVELS_ * LOOP_SCHEDULER_SLOTS_ };
-
-static inline int loop_scheduler_highest_bit_(uint64_t x)
-{
-#if defined(__GNUC__) || defined(__clang__)
-    return 63 - __builtin_clzll(x);
-#else
-    int bit = 0;
-    while (x >>= 1) {
-        bit++;
-    }
-    return bit;
-#endif
-}
-
-static inline int loop_scheduler_lowest_bit_(uint64_t x)
-{
-    return loop_scheduler_highest_bit_(x & (~x + 1));
-}
-
-static inline void loop_scheduler_link_(loop_scheduler_timer **head, loop_scheduler_timer *timer)
-{
-    timer->next_ = *head;
-    timer->link_ = head;
-    if (*head != NULL) {
-        (*head)->link_ = &timer->next_;
-    }
-    *head = timer;
-}
-
-/* Into the wheel. */
-static inline void loop_scheduler_insert_(loop_scheduler *l, loop_scheduler_timer *timer)
-{
-    uint64_t base = (uint64_t)l->base_ >> LOOP_SCHEDULER_GRAIN_;
-    uint64_t grain = (uint64_t)timer->deadline_ >> LOOP_SCHEDULER_GRAIN_;
-    grain = timer->deadline_ > l->base_ ? grain : base;
-    uint64_t difference = grain ^ base;
-    int level =
-        difference == 0 ? 0 : loop_scheduler_highest_bit_(difference) / LOOP_SCHEDULER_DIGIT_;
-    uint32_t slot = grain >> (level * LOOP_SCHEDULER_DIGIT_) & (LOOP_SCHEDULER_SLOTS_ - 1);
-    l->occupied_[level] |= (uint64_t)1 << slot;
-    timer->slot_ = (uint32_t)level * LOOP_SCHEDULER_SLOTS_ + slot;
-    loop_scheduler_link_(&l->slots_[timer->slot_], timer);
-}
-
-/* Out of wherever it is. */
-static inline void loop_scheduler_remove_(loop_scheduler *l, loop_scheduler_timer *timer)
-{
-    uint32_t slot = timer->slot_;
-    *timer->link_ = timer->next_;
-    if (timer->next_ != NULL) {
-        timer->next_->link_ = timer->link_;
-    }
-    if (slot != LOOP_SCHEDULER_DUE_ && l->slots_[slot] == NULL) {
-        l->occupied_[slot / LOOP_SCHEDULER_SLOTS_] &=
-            ~((uint64_t)1 << slot % LOOP_SCHEDULER_SLOTS_);
-    }
-}
-
-static inline bool loop_scheduler_before_(const loop_scheduler_timer *a,
-                                          const loop_scheduler_timer *b)
-{
-    return a->deadline_ != b->deadline_ ? a->deadline_ < b->deadline_ : a->sequence_ < b->sequence_;
-}
-
-/* Sorts a list by next_, merging runs of 1, 2, 4, ... timers. */
-PLIM_CALLED_ loop_scheduler_timer *loop_scheduler_sorted_(loop_scheduler_timer *list)
-{
-    for (size_t length = 1;; length *= 2) {
-        loop_scheduler_timer *rest = list, **end = &list;
-        size_t merges = 0;
-        while (rest != NULL) {
-            loop_scheduler_timer *a = rest, *b = rest;
-            size_t left_a = 0, left_b = length;
-            while (left_a < length && b != NULL) {
-                b = b->next_;
-                left_a++;
-            }
-            while (left_a > 0 || (left_b > 0 && b != NULL)) {
-                bool takes_b =
-                    left_a == 0 || (left_b > 0 && b != NULL && loop_scheduler_before_(b, a));
-                loop_scheduler_timer **from = takes_b ? &b : &a;
-                --*(takes_b ? &left_b : &left_a);
-                *end = *from;
-                end = &(*from)->next_;
-                *from = (*from)->next_;
-            }
-            rest = b;
-            merges++;
-        }
-        *end = NULL;
-        if (merges <= 1) {
-            return list;
-        }
-    }
-}
-
-/* The first occupied slot, and when it begins; -1 if there is none. */
-static inline int loop_scheduler_first_slot_(const loop_scheduler *l, int64_t *begins)
-{
-    for (int level = 0; level < LOOP_SCHEDULER_LEVELS_; level++) {
-        if (l->occupied_[level] != 0) {
-            int slot = loop_scheduler_lowest_bit_(l->occupied_[level]);
-            int shift = LOOP_SCHEDULER_GRAIN_ + level * LOOP_SCHEDULER_DIGIT_;
-            uint64_t above = (uint64_t)l->base_ >> shift >> LOOP_SCHEDULER_DIGIT_;
-            *begins = (int64_t)((above << LOOP_SCHEDULER_DIGIT_ | (uint64_t)slot) << shift);
-            return level * LOOP_SCHEDULER_SLOTS_ + slot;
-        }
-    }
-    return -1;
-}
-
-/* Renews next_timer_. */
-static inline void loop_scheduler_look_ahead_(loop_scheduler *l)
-{
-    int64_t earliest = l->due_ != NULL ? l->due_->deadline_ : PLIM_FOREVER, begins;
-    int slot = loop_scheduler_first_slot_(l, &begins);
-    if (l->due_ == NULL && slot >= 0) {
-        int looks = 0;
-        for (loop_scheduler_timer *at = l->slots_[slot]; at != NULL; at = at->next_) {
-            earliest = at->deadline_ < earliest ? at->deadline_ : earliest;
-            if (++looks == LOOP_SCHEDULER_LOOKS_ && slot >= LOOP_SCHEDULER_SLOTS_) {
-                earliest = begins;
-                break;
-            }
-        }
-    }
-    plim_store_relaxed_(&l->next_timer_, (uint64_t)earliest);
-}
-
-/*
- * Turns the wheel until some timers are due, and puts them into due_; false if there are none. Not
- * those with a sequence of `bound` or more: they were started after this round began.
- */
-PLIM_CALLED_ bool loop_scheduler_turn_wheel_(loop_scheduler *l, int64_t now, uint64_t bound)
-{
-    int64_t begins = 0;
-    for (;;) {
-        int slot = loop_scheduler_first_slot_(l, &begins);
-        if (slot < 0 || (begins > now && begins > l->base_)) {
-            break;
-        }
-        loop_scheduler_timer *list = l->slots_[slot], *due = NULL;
-        l->slots_[slot] = NULL;
-        l->occupied_[slot / LOOP_SCHEDULER_SLOTS_] &=
-            ~((uint64_t)1 << slot % LOOP_SCHEDULER_SLOTS_);
-        l->base_ = begins > l->base_ ? begins : l->base_;
-        while (list != NULL) {
-            loop_scheduler_timer *timer = list;
-            list = timer->next_;
-            if (timer->deadline_ <= now && timer->sequence_ < bound &&
-                slot < LOOP_SCHEDULER_SLOTS_) {
-                timer->next_ = due;
-                due = timer;
-            } else {
-                loop_scheduler_insert_(l, timer);
-            }
-        }
-        if (due != NULL) {
-            loop_scheduler_timer **link = &l->due_;
-            l->due_ = loop_scheduler_sorted_(due);
-            for (loop_scheduler_timer *at = l->due_; at != NULL; at = at->next_) {
-                at->slot_ = LOOP_SCHEDULER_DUE_;
-                at->link_ = link;
-                link = &at->next_;
-            }
-            return true;
-        }
-        if (slot < LOOP_SCHEDULER_SLOTS_) {
-            return false; /* the grain of now, or what was started since the round began */
-        }
-    }
-    l->base_ = now > l->base_ ? now : l->base_;
-    return false;
-}
-
 /* ==== src/loop_scheduler/turn.h =============================================================== */
 
 /* A turn of the loop, and the sleep between two. */
@@ -3337,13 +3388,16 @@ PLIM_FAST_ bool loop_scheduler_run_next_(loop_scheduler *l)
     return true;
 }
 
-/* Arms a timer that is nowhere. */
+static inline loop_scheduler_timer *loop_scheduler_of_timer_(plim_timer_ *timer)
+{
+    return (loop_scheduler_timer *)(void *)((char *)timer - offsetof(loop_scheduler_timer, timer_));
+}
+
+/* Arms a timer that is not armed. */
 static inline void loop_scheduler_arm_(loop_scheduler *l, loop_scheduler_timer *timer,
                                        int64_t deadline)
 {
-    timer->deadline_ = deadline;
-    timer->sequence_ = l->sequence_++;
-    loop_scheduler_insert_(l, timer);
+    plim_timers_arm_(&l->timers_, &timer->timer_, deadline);
     if (deadline < (int64_t)plim_load_relaxed_(&l->next_timer_)) {
         plim_store_relaxed_(&l->next_timer_, (uint64_t)deadline);
     }
@@ -3354,31 +3408,37 @@ static inline void loop_scheduler_arm_(loop_scheduler *l, loop_scheduler_timer *
 static inline void loop_scheduler_rearm_(loop_scheduler *l, loop_scheduler_timer *timer,
                                          int64_t now)
 {
-    int64_t next = plim_deadline_(timer->deadline_, timer->period_);
+    int64_t next = plim_deadline_(timer->timer_.at, timer->period_);
     if (next <= now) {
-        int64_t periods = (now - timer->deadline_) / timer->period_;
+        int64_t periods = (now - timer->timer_.at) / timer->period_;
         timer->missed += (uint64_t)periods;
-        next = plim_deadline_(timer->deadline_ + periods * timer->period_, timer->period_);
+        next = plim_deadline_(timer->timer_.at + periods * timer->period_, timer->period_);
     }
     loop_scheduler_arm_(l, timer, next);
 }
 
-/* Calls the first timer that is due; false if there is none. */
+/* Renews next_timer_. */
+static inline void loop_scheduler_look_ahead_(loop_scheduler *l)
+{
+    plim_store_relaxed_(&l->next_timer_, (uint64_t)plim_timers_next_(&l->timers_));
+}
+
+/* Calls the first timer that is due, unless it was started after this round began, that is, with a
+ * sequence of `bound` or more; false if there is none. */
 PLIM_CALLED_ bool loop_scheduler_fire_next_(loop_scheduler *l, int64_t now, uint64_t bound)
 {
     loop_scheduler_lock_(l);
-    if (l->due_ == NULL && !loop_scheduler_turn_wheel_(l, now, bound)) {
+    plim_timer_ *due = plim_timers_take_due_(&l->timers_, now, bound);
+    if (due == NULL) {
         loop_scheduler_look_ahead_(l);
         loop_scheduler_unlock_(l);
         return false;
     }
-    loop_scheduler_timer *timer = l->due_;
-    loop_scheduler_remove_(l, timer);
+    loop_scheduler_timer *timer = loop_scheduler_of_timer_(due);
     if (timer->period_ > 0) {
         loop_scheduler_rearm_(l, timer, now);
     } else {
         timer->state_ = LOOP_SCHEDULER_FIRED_;
-        l->timers_--;
     }
     l->running_ = NULL;
     l->firing_ = timer;
@@ -3419,12 +3479,12 @@ PLIM_CALLED_ bool loop_scheduler_turn_(loop_scheduler *l)
     loop_scheduler_count_sleep_(l);
     loop_scheduler_take_in_(l);
     uint32_t tasks = l->queue_.count;
-    uint64_t bound = l->sequence_;
+    uint64_t bound = l->timers_.sequence;
     while (more) {
         int64_t now = l->since_;
         /* As long as tasks of this turn are left, timers that were started meanwhile are called in
          * time, too; that has an end. */
-        bound = tasks > 0 ? l->sequence_ : bound;
+        bound = tasks > 0 ? l->timers_.sequence : bound;
         loop_scheduler_unlock_(l);
 
         int fired = 0, done = 0;
@@ -4301,20 +4361,17 @@ static inline void loop_scheduler_tell_timer_(loop_scheduler_task *task, int sta
     timer->run(timer, ECANCELED);
 }
 
-/* Takes it out of the wheel, or back from being told. Says whether it was armed. */
-static inline bool loop_scheduler_unarm_(loop_scheduler *l, loop_scheduler_timer *timer)
+/* Disarms it, or takes it back from being told. */
+static inline void loop_scheduler_disarm_(loop_scheduler *l, loop_scheduler_timer *timer)
 {
     if (timer->state_ == LOOP_SCHEDULER_ARMED_) {
-        loop_scheduler_remove_(l, timer);
-        l->timers_--;
-        return true;
-    }
-    if (timer->state_ == LOOP_SCHEDULER_UNTOLD_ && loop_scheduler_is_queued_(&timer->told_)) {
+        plim_timers_disarm_(&l->timers_, &timer->timer_);
+    } else if (timer->state_ == LOOP_SCHEDULER_UNTOLD_ &&
+               loop_scheduler_is_queued_(&timer->told_)) {
         loop_scheduler_unlink_(&l->queue_, &timer->told_);
         plim_store_relaxed_(&timer->told_.state_, LOOP_SCHEDULER_TAKEN_);
         l->posted_--;
     }
-    return false;
 }
 
 /* `closing`: even if the loop is being closed, as long as whoever closes has time. */
@@ -4327,14 +4384,13 @@ PLIM_CALLED_ int loop_scheduler_start_timer_(loop_scheduler *l, loop_scheduler_t
         loop_scheduler_unlock_(l);
         return ESHUTDOWN;
     }
-    loop_scheduler_unarm_(l, timer);
+    loop_scheduler_disarm_(l, timer);
     if (timer->state_ == LOOP_SCHEDULER_IDLE_ && l->firing_ == timer) {
         l->firing_ = NULL; /* that was another timer, in memory that has been used again */
     }
     timer->state_ = LOOP_SCHEDULER_ARMED_;
     timer->missed = 0;
     timer->period_ = period_ns > 0 ? period_ns : 0;
-    l->timers_++;
     bool sooner = deadline < (int64_t)plim_load_relaxed_(&l->next_timer_);
     loop_scheduler_arm_(l, timer, deadline);
     if (sooner) {
@@ -4369,7 +4425,7 @@ static inline int loop_scheduler_timer_cancel(loop_scheduler *l, loop_scheduler_
                  : timer->state_ == LOOP_SCHEDULER_FIRED_ ? EALREADY
                                                           : ENOENT;
     if (answer == 0) {
-        loop_scheduler_unarm_(l, timer);
+        loop_scheduler_disarm_(l, timer);
         loop_scheduler_queue_told_(l, timer);
         loop_scheduler_rouse_locked_(l);
         /* A call that the loop has decided on may begin after this has returned. On the loop's own
@@ -4579,7 +4635,7 @@ static inline void loop_scheduler_forget_event_(loop_scheduler_coroutine *co)
     loop_scheduler_lock_(l);
     plim_unlink_(&l->suspended_, &co->kept_);
     l->suspended_count_--;
-    loop_scheduler_unarm_(l, &co->timer_); /* of the timeout: it need not be told */
+    loop_scheduler_disarm_(l, &co->timer_); /* of the timeout: it need not be told */
     co->timer_.state_ = LOOP_SCHEDULER_IDLE_;
     loop_scheduler_unlock_(l);
     co->event_ = NULL;
@@ -4851,21 +4907,21 @@ PLIM_SLOW_ void loop_scheduler_lost_its_way_(loop_scheduler_coroutine *co)
 
 /*
  * Closing. It begins under the lock: closing_ is changed and all timers are cancelled in one
- * section, and none is started later, except by coroutines that have been told. So what is in the
- * wheel from then on are waits of coroutines that clean up. They may last until somebody who
+ * section, and none is started later, except by coroutines that have been told. So what is armed
+ * from then on are waits of coroutines that clean up. They may last until somebody who
  * closes has no time left, and then are cancelled, too, in the section that sets late_.
  */
 
 /* All timers are to be told that they are cancelled, in the order of their deadlines. */
 PLIM_SLOW_ void loop_scheduler_cancel_timers_(loop_scheduler *l)
 {
-    int64_t base = l->base_;
-    while (l->due_ != NULL || loop_scheduler_turn_wheel_(l, INT64_MAX, UINT64_MAX)) {
-        loop_scheduler_timer *timer = l->due_;
-        loop_scheduler_unarm_(l, timer);
-        loop_scheduler_queue_told_(l, timer);
+    int64_t base = l->timers_.base;
+    plim_timer_ *timer = plim_timers_take_due_(&l->timers_, INT64_MAX, UINT64_MAX);
+    while (timer != NULL) {
+        loop_scheduler_queue_told_(l, loop_scheduler_of_timer_(timer));
+        timer = plim_timers_take_due_(&l->timers_, INT64_MAX, UINT64_MAX);
     }
-    l->base_ = base; /* the wheel is empty, so any time will do */
+    l->timers_.base = base; /* none is left, so any time will do */
     plim_store_relaxed_(&l->next_timer_, (uint64_t)PLIM_FOREVER);
 }
 
@@ -4878,7 +4934,7 @@ static inline bool loop_scheduler_is_drained_(const loop_scheduler *l)
 
 static inline bool loop_scheduler_is_bare_(const loop_scheduler *l)
 {
-    return loop_scheduler_is_drained_(l) && l->timers_ == 0 && l->offloaded_ == 0 &&
+    return loop_scheduler_is_drained_(l) && l->timers_.count == 0 && l->offloaded_ == 0 &&
            l->suspended_count_ == 0;
 }
 
@@ -4895,7 +4951,7 @@ PLIM_SLOW_ void loop_scheduler_wind_up_(loop_scheduler *l)
     l->wound_up_ = loop_scheduler_closing_(l);
     bool late = l->late_;
     bool cancels = l->wound_up_ == LOOP_SCHEDULER_CANCELLING_ ||
-                   (loop_scheduler_is_drained_(l) && l->offloaded_ == 0 && l->timers_ == 0);
+                   (loop_scheduler_is_drained_(l) && l->offloaded_ == 0 && l->timers_.count == 0);
     plim_node_ *suspended = cancels ? l->suspended_.first : NULL;
     loop_scheduler_unlock_(l);
 
@@ -5151,7 +5207,7 @@ static inline int loop_scheduler_init(loop_scheduler *l, const loop_scheduler_op
     l->user_ = o->user;
     l->fd_ = l->fd_write_ = -1;
     l->drain_until_ = PLIM_FOREVER;
-    l->base_ = loop_scheduler_now_(l);
+    plim_timers_init_(&l->timers_, loop_scheduler_now_(l));
     plim_store_relaxed_(&l->next_timer_, (uint64_t)PLIM_FOREVER);
     const char *name = o->name != NULL ? o->name : "loop";
     for (size_t i = 0; i + 1 < sizeof l->name_ && name[i] != '\0'; i++) {
@@ -5195,7 +5251,7 @@ static inline loop_scheduler_stats loop_scheduler_snapshot(loop_scheduler *l)
     stats.sleeps = l->sleeps_;
     stats.queued = l->queue_.count + waiting;
     stats.peak_queued = stats.queued > l->peak_queued_ ? stats.queued : l->peak_queued_;
-    stats.timers = l->timers_;
+    stats.timers = l->timers_.count;
     stats.busy_ns = l->busy_;
     stats.idle_ns = l->idle_;
     if (plim_load_relaxed_(&l->place_.thread) != 0 && now > l->marked_) {

@@ -16,6 +16,7 @@
 #include "core/spin_lock.h"
 #include "core/places.h"
 #include "core/stages.h"
+#include "core/timers.h"
 #include "core/workers.h"
 
 #include "bulkhead/word.h"

@@ -239,7 +239,7 @@ static inline void bulkhead_renew_(bulkhead *b, bulkhead_job *job, int64_t since
     job->entry_.caller = NULL;
     job->runner_ = 0;
     job->waits_for_ = NULL;
-    job->armed_ = false;
+    job->timer_.link = NULL;
     job->was_detached_ = job->detached;
     job->since_ = since;
     plim_store_relaxed_(&job->cancelled_, 0);

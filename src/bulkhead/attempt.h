@@ -40,11 +40,15 @@ static inline void bulkhead_end_(bulkhead *b, bulkhead_job *job, bulkhead_outcom
     plim_store_relaxed_(&job->phase_, BULKHEAD_ENDING_);
 }
 
-/* It is in no heap, so next_ is free. */
+/* It is not armed, so the link of its timer is free. */
 static inline void bulkhead_add_ended_(bulkhead_section_ *s, bulkhead_job *job)
 {
-    job->next_ = NULL;
-    *(s->ended != NULL ? &s->last_ended->next_ : &s->ended) = job;
+    job->timer_.next = NULL;
+    if (s->ended != NULL) {
+        s->last_ended->timer_.next = &job->timer_;
+    } else {
+        s->ended = job;
+    }
     s->last_ended = job;
 }
 

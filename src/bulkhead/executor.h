@@ -89,7 +89,8 @@ PLIM_SLOW_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s)
         bulkhead_hire_(b, NULL);
     }
     for (bulkhead_job *next, *job = s->ended; job != NULL; job = next) {
-        next = job->next_; /* then its memory may go */
+        plim_timer_ *link = job->timer_.next;
+        next = link != NULL ? bulkhead_job_of_timer_(link) : NULL; /* then its memory may go */
         if (job->outcome == BULKHEAD_TIMED_OUT) {
             bulkhead_conclude_stuck_(b, job);
         } else {

@@ -60,7 +60,9 @@ static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options)
     b->stack_size = o->stack_size;
     b->process = plim_process_();
     b->histograms = histograms;
-    b->dice = (uint64_t)plim_now_();
+    const int64_t now = plim_now_();
+    b->dice = (uint64_t)now;
+    plim_timers_init_(&b->timers, now);
     if (o->executor != NULL) {
         b->executor = *o->executor;
     }

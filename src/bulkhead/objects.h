@@ -46,6 +46,8 @@ struct bulkhead_job {
     void *arg;
     void (*done)(bulkhead_job *job);
     bool detached;
+    bool was_detached_; /* when it was submitted last */
+    bool renews_;       /* see bulkhead_job_renew */
     uint32_t attempts, attempt;
     bulkhead_outcome outcome;
     int result;
@@ -63,14 +65,8 @@ struct bulkhead_job {
     uint64_t number_;                               /* in the order of acceptance */
     bulkhead_job *waits_for_; /* the job of the same bulkhead that its body waits for */
     int64_t since_;           /* when it was let in, or began (BULKHEAD_TIMINGS) */
-    /* The heap of timers: when, its place, whether it is there. A job needs one timer at a time:
-     * until it is due, until it expires, until its run timeout. */
-    int64_t at_;
-    bulkhead_job *child_, *next_, *prev_;
-    bool armed_;
-    bool was_detached_;     /* when it was submitted last */
-    bool renews_;           /* see bulkhead_job_renew */
-    plim_counter returned_; /* after a run timeout: gets a permit when the body has returned */
+    plim_timer_ timer_;       /* see timers.h; its `next` leads through the ended of a section */
+    plim_counter returned_;   /* after a run timeout: gets a permit when the body has returned */
 };
 
 /* A caller of enter that waits; on its stack. */
@@ -215,7 +211,6 @@ struct bulkhead {
     uint32_t indices;   /* given to workers so far */
     bulkhead_worker_ *workers, *vacant, *gone;
 
-    bulkhead_job *timers;                           /* the heap's root: the next */
     plim_list_ watch;                               /* the supervisor, asleep, */
     int64_t watch_until;                            /* until then */
     plim_counter making;                            /* one permit: to create the supervisor */
@@ -240,6 +235,8 @@ struct bulkhead {
     size_t stack_size;
     uint64_t process; /* that has initialised it: a forked child has none of its threads */
     char name[16];
+
+    plim_timers_ timers; /* of jobs, under the lock; the largest part, so it is the last */
 };
 
 enum { BULKHEAD_EVENTS_ = 1 << 16 }; /* in flags: on_event is set */

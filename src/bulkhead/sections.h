@@ -5,7 +5,7 @@ typedef struct bulkhead_section_ {
     uint64_t word;
     plim_list_ woken;                 /* waiters whose wait has ended */
     uint64_t entries;                 /* to be given to the executor */
-    bulkhead_job *ended, *last_ended; /* jobs to be concluded, by next_ */
+    bulkhead_job *ended, *last_ended; /* jobs to be concluded, by timer_.next */
     uint32_t hires;                   /* workers to be created */
     bool barren;                      /* none can be had now: plan none */
     bulkhead_frame_ frame;            /* until entries and ended are seen to */
@@ -103,10 +103,7 @@ static inline void bulkhead_after_(bulkhead *b, bulkhead_section_ *s)
 /* Sets the timer of a job, and wakes the supervisor if it would sleep for too long. */
 PLIM_SLOW_ void bulkhead_arm_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int64_t at)
 {
-    job->at_ = at;
-    job->child_ = job->next_ = job->prev_ = NULL;
-    job->armed_ = true;
-    b->timers = bulkhead_meld_(b->timers, job);
+    plim_timers_arm_(&b->timers, &job->timer_, at);
     if (at < b->watch_until) {
         plim_end_waits_(&s->woken, &b->watch, 0);
     }

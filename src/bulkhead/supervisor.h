@@ -7,12 +7,11 @@ typedef struct bulkhead_told_ {
     bool some;
 } bulkhead_told_;
 
-/* A timer has passed. */
+/* A timer has passed, and is no longer armed. */
 PLIM_SLOW_ void bulkhead_due_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int64_t now,
                               bulkhead_told_ *told)
 {
     uint64_t phase = plim_load_relaxed_(&job->phase_);
-    bulkhead_disarm_(b, job);
     if (phase == BULKHEAD_RUNNING_) {
         plim_store_relaxed_(&job->phase_, BULKHEAD_STUCK_);
         plim_store_relaxed_(&job->cancelled_, 1);
@@ -58,12 +57,14 @@ PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
         int64_t now = plim_now_();
         bulkhead_section_ s = bulkhead_lock_(b);
         b->supervisor_id = plim_thread_id_();
-        while (b->timers != NULL && b->timers->at_ <= now && !told.some) {
-            bulkhead_due_(b, &s, b->timers, now, &told);
+        plim_timer_ *due = plim_timers_take_due_(&b->timers, now, UINT64_MAX);
+        while (due != NULL) {
+            bulkhead_due_(b, &s, bulkhead_job_of_timer_(due), now, &told);
+            due = told.some ? NULL : plim_timers_take_due_(&b->timers, now, UINT64_MAX);
         }
         quit = b->stage == PLIM_OVER_;
         bool sleeps = !quit && s.ended == NULL && s.entries == 0 && s.hires == 0 && !told.some;
-        int64_t until = b->timers == NULL ? PLIM_FOREVER : b->timers->at_;
+        int64_t until = plim_timers_next_(&b->timers);
         if (sleeps) {
             b->watch_until = until;
             plim_append_(&b->watch, &waiter.node);

@@ -75,7 +75,7 @@ PLIM_SLOW_ bulkhead_outcome bulkhead_attempt_here_(bulkhead *b, bulkhead_job *jo
         b->retried++;
         job->result = *result;
         job->runner_ = 0;
-        job->at_ = plim_deadline_(now, delay); /* it is in no heap: when it goes on */
+        job->timer_.at = plim_deadline_(now, delay); /* it is not armed: when it goes on */
         plim_unlink_(&b->running, &frame->node);
         plim_append_(&b->busy, &frame->node);
         bulkhead_give_back_(b, &s);
@@ -155,7 +155,7 @@ PLIM_SLOW_ int bulkhead_submit_here_(bulkhead *b, bulkhead_job *job, int64_t tim
         if (outcome == BULKHEAD_PENDING) {
             bulkhead_tell_(b, BULKHEAD_EVENT_RETRIED, about, BULKHEAD_PENDING, result,
                            job->attempt);
-            bulkhead_rest_(b, job, job->at_, true);
+            bulkhead_rest_(b, job, job->timer_.at, true);
             job->since_ = plim_now_();
             held = bulkhead_get_in_(b, PLIM_FOREVER, job->since_, true) == 0;
             outcome = held ? BULKHEAD_PENDING : BULKHEAD_FAILED; /* aborted meanwhile */

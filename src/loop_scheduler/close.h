@@ -2,21 +2,21 @@
 
 /*
  * Closing. It begins under the lock: closing_ is changed and all timers are cancelled in one
- * section, and none is started later, except by coroutines that have been told. So what is in the
- * wheel from then on are waits of coroutines that clean up. They may last until somebody who
+ * section, and none is started later, except by coroutines that have been told. So what is armed
+ * from then on are waits of coroutines that clean up. They may last until somebody who
  * closes has no time left, and then are cancelled, too, in the section that sets late_.
  */
 
 /* All timers are to be told that they are cancelled, in the order of their deadlines. */
 PLIM_SLOW_ void loop_scheduler_cancel_timers_(loop_scheduler *l)
 {
-    int64_t base = l->base_;
-    while (l->due_ != NULL || loop_scheduler_turn_wheel_(l, INT64_MAX, UINT64_MAX)) {
-        loop_scheduler_timer *timer = l->due_;
-        loop_scheduler_unarm_(l, timer);
-        loop_scheduler_queue_told_(l, timer);
+    int64_t base = l->timers_.base;
+    plim_timer_ *timer = plim_timers_take_due_(&l->timers_, INT64_MAX, UINT64_MAX);
+    while (timer != NULL) {
+        loop_scheduler_queue_told_(l, loop_scheduler_of_timer_(timer));
+        timer = plim_timers_take_due_(&l->timers_, INT64_MAX, UINT64_MAX);
     }
-    l->base_ = base; /* the wheel is empty, so any time will do */
+    l->timers_.base = base; /* none is left, so any time will do */
     plim_store_relaxed_(&l->next_timer_, (uint64_t)PLIM_FOREVER);
 }
 
@@ -29,7 +29,7 @@ static inline bool loop_scheduler_is_drained_(const loop_scheduler *l)
 
 static inline bool loop_scheduler_is_bare_(const loop_scheduler *l)
 {
-    return loop_scheduler_is_drained_(l) && l->timers_ == 0 && l->offloaded_ == 0 &&
+    return loop_scheduler_is_drained_(l) && l->timers_.count == 0 && l->offloaded_ == 0 &&
            l->suspended_count_ == 0;
 }
 
@@ -46,7 +46,7 @@ PLIM_SLOW_ void loop_scheduler_wind_up_(loop_scheduler *l)
     l->wound_up_ = loop_scheduler_closing_(l);
     bool late = l->late_;
     bool cancels = l->wound_up_ == LOOP_SCHEDULER_CANCELLING_ ||
-                   (loop_scheduler_is_drained_(l) && l->offloaded_ == 0 && l->timers_ == 0);
+                   (loop_scheduler_is_drained_(l) && l->offloaded_ == 0 && l->timers_.count == 0);
     plim_node_ *suspended = cancels ? l->suspended_.first : NULL;
     loop_scheduler_unlock_(l);
 

@@ -35,7 +35,7 @@ static inline void loop_scheduler_forget_event_(loop_scheduler_coroutine *co)
     loop_scheduler_lock_(l);
     plim_unlink_(&l->suspended_, &co->kept_);
     l->suspended_count_--;
-    loop_scheduler_unarm_(l, &co->timer_); /* of the timeout: it need not be told */
+    loop_scheduler_disarm_(l, &co->timer_); /* of the timeout: it need not be told */
     co->timer_.state_ = LOOP_SCHEDULER_IDLE_;
     loop_scheduler_unlock_(l);
     co->event_ = NULL;

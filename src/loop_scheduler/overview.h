@@ -6,7 +6,6 @@
  *   types         and the lock
  *   word          what posters and the loop share, and nothing else
  *   queue         from the word to what runs next, under the lock
- *   timers        a wheel of wheels
  *   turn          and the sleep between two
  *   descriptor    for a loop that lives in another one
  *   run, thread   who runs it: the caller's thread, or one of its own

@@ -9,20 +9,17 @@ static inline void loop_scheduler_tell_timer_(loop_scheduler_task *task, int sta
     timer->run(timer, ECANCELED);
 }
 
-/* Takes it out of the wheel, or back from being told. Says whether it was armed. */
-static inline bool loop_scheduler_unarm_(loop_scheduler *l, loop_scheduler_timer *timer)
+/* Disarms it, or takes it back from being told. */
+static inline void loop_scheduler_disarm_(loop_scheduler *l, loop_scheduler_timer *timer)
 {
     if (timer->state_ == LOOP_SCHEDULER_ARMED_) {
-        loop_scheduler_remove_(l, timer);
-        l->timers_--;
-        return true;
-    }
-    if (timer->state_ == LOOP_SCHEDULER_UNTOLD_ && loop_scheduler_is_queued_(&timer->told_)) {
+        plim_timers_disarm_(&l->timers_, &timer->timer_);
+    } else if (timer->state_ == LOOP_SCHEDULER_UNTOLD_ &&
+               loop_scheduler_is_queued_(&timer->told_)) {
         loop_scheduler_unlink_(&l->queue_, &timer->told_);
         plim_store_relaxed_(&timer->told_.state_, LOOP_SCHEDULER_TAKEN_);
         l->posted_--;
     }
-    return false;
 }
 
 /* `closing`: even if the loop is being closed, as long as whoever closes has time. */
@@ -35,14 +32,13 @@ PLIM_CALLED_ int loop_scheduler_start_timer_(loop_scheduler *l, loop_scheduler_t
         loop_scheduler_unlock_(l);
         return ESHUTDOWN;
     }
-    loop_scheduler_unarm_(l, timer);
+    loop_scheduler_disarm_(l, timer);
     if (timer->state_ == LOOP_SCHEDULER_IDLE_ && l->firing_ == timer) {
         l->firing_ = NULL; /* that was another timer, in memory that has been used again */
     }
     timer->state_ = LOOP_SCHEDULER_ARMED_;
     timer->missed = 0;
     timer->period_ = period_ns > 0 ? period_ns : 0;
-    l->timers_++;
     bool sooner = deadline < (int64_t)plim_load_relaxed_(&l->next_timer_);
     loop_scheduler_arm_(l, timer, deadline);
     if (sooner) {
@@ -77,7 +73,7 @@ static inline int loop_scheduler_timer_cancel(loop_scheduler *l, loop_scheduler_
                  : timer->state_ == LOOP_SCHEDULER_FIRED_ ? EALREADY
                                                           : ENOENT;
     if (answer == 0) {
-        loop_scheduler_unarm_(l, timer);
+        loop_scheduler_disarm_(l, timer);
         loop_scheduler_queue_told_(l, timer);
         loop_scheduler_rouse_locked_(l);
         /* A call that the loop has decided on may begin after this has returned. On the loop's own

@@ -61,13 +61,16 @@ PLIM_FAST_ bool loop_scheduler_run_next_(loop_scheduler *l)
     return true;
 }
 
-/* Arms a timer that is nowhere. */
+static inline loop_scheduler_timer *loop_scheduler_of_timer_(plim_timer_ *timer)
+{
+    return (loop_scheduler_timer *)(void *)((char *)timer - offsetof(loop_scheduler_timer, timer_));
+}
+
+/* Arms a timer that is not armed. */
 static inline void loop_scheduler_arm_(loop_scheduler *l, loop_scheduler_timer *timer,
                                        int64_t deadline)
 {
-    timer->deadline_ = deadline;
-    timer->sequence_ = l->sequence_++;
-    loop_scheduler_insert_(l, timer);
+    plim_timers_arm_(&l->timers_, &timer->timer_, deadline);
     if (deadline < (int64_t)plim_load_relaxed_(&l->next_timer_)) {
         plim_store_relaxed_(&l->next_timer_, (uint64_t)deadline);
     }
@@ -78,31 +81,37 @@ static inline void loop_scheduler_arm_(loop_scheduler *l, loop_scheduler_timer *
 static inline void loop_scheduler_rearm_(loop_scheduler *l, loop_scheduler_timer *timer,
                                          int64_t now)
 {
-    int64_t next = plim_deadline_(timer->deadline_, timer->period_);
+    int64_t next = plim_deadline_(timer->timer_.at, timer->period_);
     if (next <= now) {
-        int64_t periods = (now - timer->deadline_) / timer->period_;
+        int64_t periods = (now - timer->timer_.at) / timer->period_;
         timer->missed += (uint64_t)periods;
-        next = plim_deadline_(timer->deadline_ + periods * timer->period_, timer->period_);
+        next = plim_deadline_(timer->timer_.at + periods * timer->period_, timer->period_);
     }
     loop_scheduler_arm_(l, timer, next);
 }
 
-/* Calls the first timer that is due; false if there is none. */
+/* Renews next_timer_. */
+static inline void loop_scheduler_look_ahead_(loop_scheduler *l)
+{
+    plim_store_relaxed_(&l->next_timer_, (uint64_t)plim_timers_next_(&l->timers_));
+}
+
+/* Calls the first timer that is due, unless it was started after this round began, that is, with a
+ * sequence of `bound` or more; false if there is none. */
 PLIM_CALLED_ bool loop_scheduler_fire_next_(loop_scheduler *l, int64_t now, uint64_t bound)
 {
     loop_scheduler_lock_(l);
-    if (l->due_ == NULL && !loop_scheduler_turn_wheel_(l, now, bound)) {
+    plim_timer_ *due = plim_timers_take_due_(&l->timers_, now, bound);
+    if (due == NULL) {
         loop_scheduler_look_ahead_(l);
         loop_scheduler_unlock_(l);
         return false;
     }
-    loop_scheduler_timer *timer = l->due_;
-    loop_scheduler_remove_(l, timer);
+    loop_scheduler_timer *timer = loop_scheduler_of_timer_(due);
     if (timer->period_ > 0) {
         loop_scheduler_rearm_(l, timer, now);
     } else {
         timer->state_ = LOOP_SCHEDULER_FIRED_;
-        l->timers_--;
     }
     l->running_ = NULL;
     l->firing_ = timer;
@@ -143,12 +152,12 @@ PLIM_CALLED_ bool loop_scheduler_turn_(loop_scheduler *l)
     loop_scheduler_count_sleep_(l);
     loop_scheduler_take_in_(l);
     uint32_t tasks = l->queue_.count;
-    uint64_t bound = l->sequence_;
+    uint64_t bound = l->timers_.sequence;
     while (more) {
         int64_t now = l->since_;
         /* As long as tasks of this turn are left, timers that were started meanwhile are called in
          * time, too; that has an end. */
-        bound = tasks > 0 ? l->sequence_ : bound;
+        bound = tasks > 0 ? l->timers_.sequence : bound;
         loop_scheduler_unlock_(l);
 
         int fired = 0, done = 0;

@@ -26,13 +26,13 @@ enum {
 struct loop_scheduler_timer {
     void (*run)(loop_scheduler_timer *timer, int status);
     void *arg;
+    /* Private, under the lock. With the two above, all that firing touches is in 64 bytes. */
+    int state_; /* LOOP_SCHEDULER_IDLE_ and so on */
+    plim_timer_ timer_;
+    int64_t period_;
+    /* And public again. */
     uint64_t missed;
     /* Private, under the lock. */
-    int state_;                           /* LOOP_SCHEDULER_IDLE_ and so on */
-    uint32_t slot_;                       /* where it is linked */
-    loop_scheduler_timer *next_, **link_; /* in its slot, and what points to it there */
-    int64_t deadline_, period_;
-    uint64_t sequence_;        /* of its start, over all timers */
     loop_scheduler_task told_; /* tells its cancellation */
 };
 
@@ -97,7 +97,7 @@ typedef struct loop_scheduler_queue_ {
     uint32_t count;
 } loop_scheduler_queue_;
 
-enum { LOOP_SCHEDULER_LEVELS_ = 9, LOOP_SCHEDULER_SLOTS_ = 64, LOOP_SCHEDULER_LINE_ = 64 };
+enum { LOOP_SCHEDULER_LINE_ = 64 };
 
 struct loop_scheduler {
     /* What posters touch, in a cache line of its own. */
@@ -111,8 +111,10 @@ struct loop_scheduler {
     /* The lock, and what is read with it for each task. */
     plim_place_ place_;                              /* its lock is the loop's */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) stop_;       /* 1: somebody wants it to stop */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) next_timer_; /* no timer is due before; under the lock, but
-                                                        read without it as a hint */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) next_timer_; /* no timer is due before, and perhaps none
+                                                        then: after a cancel, or if there are very
+                                                        many. Under the lock, but read without it as
+                                                        a hint */
     loop_scheduler_queue_ queue_;                    /* what has been taken in, oldest first */
     loop_scheduler_task *running_;                   /* the user's task that runs */
     bool runs_;                                      /* something does */
@@ -165,15 +167,10 @@ struct loop_scheduler {
     size_t stack_size_;
     char name_[16];
 
-    /* Timers, under the lock: see there. */
-    int64_t base_;
-    uint64_t sequence_;
+    /* Timers, under the lock. */
     const void *firing_; /* the timer whose call has been decided on, and may have yet to begin; or
                             NULL. For comparison only: its run may have freed it */
-    uint32_t timers_;
-    loop_scheduler_timer *due_;
-    uint64_t occupied_[LOOP_SCHEDULER_LEVELS_];
-    loop_scheduler_timer *slots_[LOOP_SCHEDULER_LEVELS_ * LOOP_SCHEDULER_SLOTS_];
+    plim_timers_ timers_;
 };
 
 enum { LOOP_SCHEDULER_OPEN_, LOOP_SCHEDULER_DRAINING_, LOOP_SCHEDULER_CANCELLING_ };

@@ -35,7 +35,7 @@ static inline int loop_scheduler_init(loop_scheduler *l, const loop_scheduler_op
     l->user_ = o->user;
     l->fd_ = l->fd_write_ = -1;
     l->drain_until_ = PLIM_FOREVER;
-    l->base_ = loop_scheduler_now_(l);
+    plim_timers_init_(&l->timers_, loop_scheduler_now_(l));
     plim_store_relaxed_(&l->next_timer_, (uint64_t)PLIM_FOREVER);
     const char *name = o->name != NULL ? o->name : "loop";
     for (size_t i = 0; i + 1 < sizeof l->name_ && name[i] != '\0'; i++) {
@@ -79,7 +79,7 @@ static inline loop_scheduler_stats loop_scheduler_snapshot(loop_scheduler *l)
     stats.sleeps = l->sleeps_;
     stats.queued = l->queue_.count + waiting;
     stats.peak_queued = stats.queued > l->peak_queued_ ? stats.queued : l->peak_queued_;
-    stats.timers = l->timers_;
+    stats.timers = l->timers_.count;
     stats.busy_ns = l->busy_;
     stats.idle_ns = l->idle_;
     if (plim_load_relaxed_(&l->place_.thread) != 0 && now > l->marked_) {
