@@ -2665,6 +2665,21 @@ static inline plim_timer_ *plim_timers_take_due_(plim_timers_ *timers, int64_t n
 
 #endif /* PLIM_TIMERS_H_ */
 
+/* ==== src/core/stages.h ======================================================================= */
+
+#ifndef PLIM_STAGES_H_
+#define PLIM_STAGES_H_
+
+/* How far the end of an object has come. It only ever goes on, under the object's lock. */
+enum {
+    PLIM_OPEN_,
+    PLIM_DRAINING_, /* nobody is let in; what was accepted still comes to its end */
+    PLIM_ABORTING_, /* what has not begun is ended */
+    PLIM_OVER_      /* nothing is left but threads that end */
+};
+
+#endif /* PLIM_STAGES_H_ */
+
 /* ==== src/core/workers.h ====================================================================== */
 
 #ifndef PLIM_WORKERS_
@@ -3024,7 +3039,7 @@ struct loop_scheduler {
     bool runs_;                                      /* something does */
     bool timed_;                                     /* slow_ns is set; constant */
     int wound_up_;                                /* the value of closing_ that the loop has seen */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) closing_; /* LOOP_SCHEDULER_OPEN_ and so on; changes under
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) closing_; /* PLIM_OPEN_ and so on; changes under
                                                      the lock */
     int64_t since_;                               /* when the clock was last read */
     uint64_t posted_, ran_, cancelled_;
@@ -3076,8 +3091,6 @@ struct loop_scheduler {
                             NULL. For comparison only: its run may have freed it */
     plim_timers_ timers_;
 };
-
-enum { LOOP_SCHEDULER_OPEN_, LOOP_SCHEDULER_DRAINING_, LOOP_SCHEDULER_CANCELLING_ };
 
 enum {
     LOOP_SCHEDULER_NO_THREAD_,  /* */
@@ -3233,7 +3246,7 @@ static inline void loop_scheduler_rouse_locked_(loop_scheduler *l)
  * has to look once more whether it is over. Under the lock. */
 static inline void loop_scheduler_less_is_left_(loop_scheduler *l)
 {
-    l->wound_up_ = LOOP_SCHEDULER_OPEN_;
+    l->wound_up_ = PLIM_OPEN_;
     loop_scheduler_rouse_locked_(l);
 }
 
@@ -3337,7 +3350,7 @@ static inline int loop_scheduler_closing_(const loop_scheduler *l)
 /* Is it to stop? Not while it is being closed. */
 static inline bool loop_scheduler_stops_(const loop_scheduler *l)
 {
-    return plim_load_relaxed_(&l->stop_) != 0 && loop_scheduler_closing_(l) == LOOP_SCHEDULER_OPEN_;
+    return plim_load_relaxed_(&l->stop_) != 0 && loop_scheduler_closing_(l) == PLIM_OPEN_;
 }
 
 /* Something has run while every single thing is timed: NULL if it was not a task. */
@@ -3366,7 +3379,7 @@ PLIM_FAST_ bool loop_scheduler_run_next_(loop_scheduler *l)
     }
     uint64_t state = plim_load_relaxed_(&task->state_);
     bool cancelled = (state & LOOP_SCHEDULER_STATE_) == LOOP_SCHEDULER_CANCELLED_ ||
-                     loop_scheduler_closing_(l) == LOOP_SCHEDULER_CANCELLING_;
+                     loop_scheduler_closing_(l) == PLIM_ABORTING_;
     loop_scheduler_unlink_(&l->queue_, task);
     task->older_ = task->newer_ = NULL; /* so that a post that is refused can restore them */
     plim_store_release_(&task->state_, LOOP_SCHEDULER_TAKEN_); /* see loop_scheduler_is_queued_ */
@@ -3506,7 +3519,7 @@ PLIM_CALLED_ bool loop_scheduler_turn_(loop_scheduler *l)
         ran = true;
         more = (fired == LOOP_SCHEDULER_ROUND_ || (tasks > 0 && done > 0)) &&
                !loop_scheduler_stops_(l);
-        bool drains = loop_scheduler_closing_(l) == LOOP_SCHEDULER_DRAINING_;
+        bool drains = loop_scheduler_closing_(l) == PLIM_DRAINING_;
         int64_t drained = drains ? plim_now_() : 0;
         now = loop_scheduler_now_(l);
         loop_scheduler_lock_(l);
@@ -3842,7 +3855,7 @@ PLIM_CALLED_ void loop_scheduler_leave_(loop_scheduler *l, bool own_thread)
     if (signals) {
         plim_add_relaxed_(&l->wakers_, 1);
     }
-    if (loop_scheduler_closing_(l) != LOOP_SCHEDULER_OPEN_) {
+    if (loop_scheduler_closing_(l) != PLIM_OPEN_) {
         loop_scheduler_tell_closers_(l, &woken);
     }
     loop_scheduler_unlock_(l);
@@ -3864,7 +3877,7 @@ static inline int loop_scheduler_step_once_(loop_scheduler *l, int64_t until)
             return ECANCELED;
         }
         bool ran = loop_scheduler_turn_(l);
-        if (loop_scheduler_closing_(l) != LOOP_SCHEDULER_OPEN_) {
+        if (loop_scheduler_closing_(l) != PLIM_OPEN_) {
             loop_scheduler_wind_up_(l);
         }
         if (ran || l->over_) {
@@ -4013,8 +4026,8 @@ static inline int loop_scheduler_start(loop_scheduler *l)
     }
     loop_scheduler_lock_(l);
     int error = loop_scheduler_reap_stopped_(l);
-    error = error != 0                                           ? error
-            : loop_scheduler_closing_(l) != LOOP_SCHEDULER_OPEN_ ? ESHUTDOWN
+    error = error != 0                                 ? error
+            : loop_scheduler_closing_(l) != PLIM_OPEN_ ? ESHUTDOWN
             : l->thread_state_ != LOOP_SCHEDULER_NO_THREAD_ ||
                     plim_load_relaxed_(&l->place_.thread) != 0
                 ? EBUSY
@@ -4095,7 +4108,7 @@ static inline void loop_scheduler_append_fresh_(loop_scheduler *l, loop_schedule
  */
 static inline int loop_scheduler_post_own_(loop_scheduler *l, loop_scheduler_task *task)
 {
-    if (loop_scheduler_closing_(l) == LOOP_SCHEDULER_CANCELLING_ || l->over_) {
+    if (loop_scheduler_closing_(l) == PLIM_ABORTING_ || l->over_) {
         return ESHUTDOWN;
     }
     if ((plim_load_relaxed_(&l->word_.word) & ~LOOP_SCHEDULER_CLOSED_) != 0 ||
@@ -4146,8 +4159,7 @@ PLIM_CALLED_ int loop_scheduler_post_slow_(loop_scheduler *l, loop_scheduler_tas
 {
     bool own = loop_scheduler_is_current(l);
     /* The loop's own posts are bounded no more while it drains: room_ is closed. */
-    bool bounded =
-        l->max_queue_ != 0 && !(own && loop_scheduler_closing_(l) != LOOP_SCHEDULER_OPEN_);
+    bool bounded = l->max_queue_ != 0 && !(own && loop_scheduler_closing_(l) != PLIM_OPEN_);
     int error = bounded ? loop_scheduler_take_room_(l, timeout_ns) : 0;
     if (error == ESHUTDOWN && own) { /* this very moment */
         bounded = false;
@@ -4380,7 +4392,7 @@ PLIM_CALLED_ int loop_scheduler_start_timer_(loop_scheduler *l, loop_scheduler_t
 {
     int64_t deadline = plim_deadline_(loop_scheduler_now_(l), delay_ns > 0 ? delay_ns : 0);
     loop_scheduler_lock_(l);
-    if (loop_scheduler_closing_(l) != LOOP_SCHEDULER_OPEN_ && (!closing || l->late_)) {
+    if (loop_scheduler_closing_(l) != PLIM_OPEN_ && (!closing || l->late_)) {
         loop_scheduler_unlock_(l);
         return ESHUTDOWN;
     }
@@ -4495,7 +4507,7 @@ PLIM_CALLED_ void loop_scheduler_do_work_(loop_scheduler_work *work)
 PLIM_CALLED_ void loop_scheduler_work_away_(void *arg)
 {
     loop_scheduler_work *work = (loop_scheduler_work *)arg;
-    if (loop_scheduler_closing_(work->loop_) == LOOP_SCHEDULER_CANCELLING_) {
+    if (loop_scheduler_closing_(work->loop_) == PLIM_ABORTING_) {
         loop_scheduler_move_(work, LOOP_SCHEDULER_AWAY_, LOOP_SCHEDULER_REVOKED_);
     }
     if (loop_scheduler_move_(work, LOOP_SCHEDULER_AWAY_, LOOP_SCHEDULER_BEGUN_)) {
@@ -4519,8 +4531,8 @@ static inline int loop_scheduler_offload(loop_scheduler *l, const plim_executor 
     }
     loop_scheduler_lock_(l);
     int closing = loop_scheduler_closing_(l);
-    bool refused = closing == LOOP_SCHEDULER_CANCELLING_ || l->over_ ||
-                   (closing != LOOP_SCHEDULER_OPEN_ && !loop_scheduler_is_current(l));
+    bool refused = closing == PLIM_ABORTING_ || l->over_ ||
+                   (closing != PLIM_OPEN_ && !loop_scheduler_is_current(l));
     l->offloaded_ += !refused;
     loop_scheduler_unlock_(l);
     if (refused) {
@@ -4779,8 +4791,7 @@ static inline bool loop_scheduler_offload_for_(loop_scheduler_coroutine *co,
     co->work_.arg = arg;
     co->work_.then = loop_scheduler_work_done_;
     int error = loop_scheduler_offload(co->loop_, executor, &co->work_);
-    bool closed =
-        error == ESHUTDOWN && loop_scheduler_closing_(co->loop_) == LOOP_SCHEDULER_CANCELLING_;
+    bool closed = error == ESHUTDOWN && loop_scheduler_closing_(co->loop_) == PLIM_ABORTING_;
     co->status = closed ? ECANCELED : error;
     co->told_ = co->told_ || closed;
     if (error != 0) {
@@ -4950,7 +4961,7 @@ PLIM_SLOW_ void loop_scheduler_wind_up_(loop_scheduler *l)
     loop_scheduler_lock_(l);
     l->wound_up_ = loop_scheduler_closing_(l);
     bool late = l->late_;
-    bool cancels = l->wound_up_ == LOOP_SCHEDULER_CANCELLING_ ||
+    bool cancels = l->wound_up_ == PLIM_ABORTING_ ||
                    (loop_scheduler_is_drained_(l) && l->offloaded_ == 0 && l->timers_.count == 0);
     plim_node_ *suspended = cancels ? l->suspended_.first : NULL;
     loop_scheduler_unlock_(l);
@@ -4975,8 +4986,8 @@ PLIM_SLOW_ void loop_scheduler_wind_up_(loop_scheduler *l)
 /* The time of one who closes is over. Under the lock. */
 PLIM_SLOW_ void loop_scheduler_hurry_(loop_scheduler *l)
 {
-    if (loop_scheduler_closing_(l) == LOOP_SCHEDULER_DRAINING_) {
-        plim_store_relaxed_(&l->closing_, LOOP_SCHEDULER_CANCELLING_);
+    if (loop_scheduler_closing_(l) == PLIM_DRAINING_) {
+        plim_store_relaxed_(&l->closing_, PLIM_ABORTING_);
         l->hurried_ = true;
     }
     if (!l->late_) {
@@ -5079,7 +5090,7 @@ PLIM_SLOW_ bool loop_scheduler_wait_for_end_(loop_scheduler *l, int64_t until)
 static inline bool loop_scheduler_looks_for_end_(loop_scheduler *l)
 {
     if (!loop_scheduler_has_ended_(l) && loop_scheduler_is_left_alone_(l) &&
-        (loop_scheduler_closing_(l) == LOOP_SCHEDULER_CANCELLING_ || loop_scheduler_is_bare_(l))) {
+        (loop_scheduler_closing_(l) == PLIM_ABORTING_ || loop_scheduler_is_bare_(l))) {
         loop_scheduler_end_here_(l, 0);
     }
     return loop_scheduler_has_ended_(l);
@@ -5088,11 +5099,10 @@ static inline bool loop_scheduler_looks_for_end_(loop_scheduler *l)
 /* Closing begins, or DRAIN becomes NOW. Under the lock. */
 static inline void loop_scheduler_begin_close_(loop_scheduler *l, bool drains, int64_t until)
 {
-    if (loop_scheduler_closing_(l) == LOOP_SCHEDULER_OPEN_) {
+    if (loop_scheduler_closing_(l) == PLIM_OPEN_) {
         loop_scheduler_cancel_timers_(l);
     }
-    plim_store_relaxed_(&l->closing_,
-                        drains ? LOOP_SCHEDULER_DRAINING_ : LOOP_SCHEDULER_CANCELLING_);
+    plim_store_relaxed_(&l->closing_, drains ? PLIM_DRAINING_ : PLIM_ABORTING_);
     if (drains && until > 0) {
         l->drain_until_ = until < l->drain_until_ ? until : l->drain_until_;
     }
@@ -5126,8 +5136,7 @@ static inline int loop_scheduler_close(loop_scheduler *l, int how, int64_t timeo
         return EDEADLK;
     }
     loop_scheduler_lock_(l);
-    bool drains =
-        how == LOOP_SCHEDULER_DRAIN && loop_scheduler_closing_(l) != LOOP_SCHEDULER_CANCELLING_;
+    bool drains = how == LOOP_SCHEDULER_DRAIN && loop_scheduler_closing_(l) != PLIM_ABORTING_;
     loop_scheduler_begin_close_(l, drains, until);
     if (waits) {
         in_time = loop_scheduler_wait_for_end_(l, until) && !(drains && l->hurried_);

@@ -15,6 +15,7 @@
 #include "core/spin_lock.h"
 #include "core/places.h"
 #include "core/timers.h"
+#include "core/stages.h"
 #include "core/workers.h"
 
 #include "loop_scheduler/overview.h"

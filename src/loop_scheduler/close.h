@@ -45,7 +45,7 @@ PLIM_SLOW_ void loop_scheduler_wind_up_(loop_scheduler *l)
     loop_scheduler_lock_(l);
     l->wound_up_ = loop_scheduler_closing_(l);
     bool late = l->late_;
-    bool cancels = l->wound_up_ == LOOP_SCHEDULER_CANCELLING_ ||
+    bool cancels = l->wound_up_ == PLIM_ABORTING_ ||
                    (loop_scheduler_is_drained_(l) && l->offloaded_ == 0 && l->timers_.count == 0);
     plim_node_ *suspended = cancels ? l->suspended_.first : NULL;
     loop_scheduler_unlock_(l);
@@ -70,8 +70,8 @@ PLIM_SLOW_ void loop_scheduler_wind_up_(loop_scheduler *l)
 /* The time of one who closes is over. Under the lock. */
 PLIM_SLOW_ void loop_scheduler_hurry_(loop_scheduler *l)
 {
-    if (loop_scheduler_closing_(l) == LOOP_SCHEDULER_DRAINING_) {
-        plim_store_relaxed_(&l->closing_, LOOP_SCHEDULER_CANCELLING_);
+    if (loop_scheduler_closing_(l) == PLIM_DRAINING_) {
+        plim_store_relaxed_(&l->closing_, PLIM_ABORTING_);
         l->hurried_ = true;
     }
     if (!l->late_) {
@@ -174,7 +174,7 @@ PLIM_SLOW_ bool loop_scheduler_wait_for_end_(loop_scheduler *l, int64_t until)
 static inline bool loop_scheduler_looks_for_end_(loop_scheduler *l)
 {
     if (!loop_scheduler_has_ended_(l) && loop_scheduler_is_left_alone_(l) &&
-        (loop_scheduler_closing_(l) == LOOP_SCHEDULER_CANCELLING_ || loop_scheduler_is_bare_(l))) {
+        (loop_scheduler_closing_(l) == PLIM_ABORTING_ || loop_scheduler_is_bare_(l))) {
         loop_scheduler_end_here_(l, 0);
     }
     return loop_scheduler_has_ended_(l);
@@ -183,11 +183,10 @@ static inline bool loop_scheduler_looks_for_end_(loop_scheduler *l)
 /* Closing begins, or DRAIN becomes NOW. Under the lock. */
 static inline void loop_scheduler_begin_close_(loop_scheduler *l, bool drains, int64_t until)
 {
-    if (loop_scheduler_closing_(l) == LOOP_SCHEDULER_OPEN_) {
+    if (loop_scheduler_closing_(l) == PLIM_OPEN_) {
         loop_scheduler_cancel_timers_(l);
     }
-    plim_store_relaxed_(&l->closing_,
-                        drains ? LOOP_SCHEDULER_DRAINING_ : LOOP_SCHEDULER_CANCELLING_);
+    plim_store_relaxed_(&l->closing_, drains ? PLIM_DRAINING_ : PLIM_ABORTING_);
     if (drains && until > 0) {
         l->drain_until_ = until < l->drain_until_ ? until : l->drain_until_;
     }
@@ -221,8 +220,7 @@ static inline int loop_scheduler_close(loop_scheduler *l, int how, int64_t timeo
         return EDEADLK;
     }
     loop_scheduler_lock_(l);
-    bool drains =
-        how == LOOP_SCHEDULER_DRAIN && loop_scheduler_closing_(l) != LOOP_SCHEDULER_CANCELLING_;
+    bool drains = how == LOOP_SCHEDULER_DRAIN && loop_scheduler_closing_(l) != PLIM_ABORTING_;
     loop_scheduler_begin_close_(l, drains, until);
     if (waits) {
         in_time = loop_scheduler_wait_for_end_(l, until) && !(drains && l->hurried_);

@@ -179,8 +179,7 @@ static inline bool loop_scheduler_offload_for_(loop_scheduler_coroutine *co,
     co->work_.arg = arg;
     co->work_.then = loop_scheduler_work_done_;
     int error = loop_scheduler_offload(co->loop_, executor, &co->work_);
-    bool closed =
-        error == ESHUTDOWN && loop_scheduler_closing_(co->loop_) == LOOP_SCHEDULER_CANCELLING_;
+    bool closed = error == ESHUTDOWN && loop_scheduler_closing_(co->loop_) == PLIM_ABORTING_;
     co->status = closed ? ECANCELED : error;
     co->told_ = co->told_ || closed;
     if (error != 0) {

@@ -55,7 +55,7 @@ PLIM_CALLED_ void loop_scheduler_do_work_(loop_scheduler_work *work)
 PLIM_CALLED_ void loop_scheduler_work_away_(void *arg)
 {
     loop_scheduler_work *work = (loop_scheduler_work *)arg;
-    if (loop_scheduler_closing_(work->loop_) == LOOP_SCHEDULER_CANCELLING_) {
+    if (loop_scheduler_closing_(work->loop_) == PLIM_ABORTING_) {
         loop_scheduler_move_(work, LOOP_SCHEDULER_AWAY_, LOOP_SCHEDULER_REVOKED_);
     }
     if (loop_scheduler_move_(work, LOOP_SCHEDULER_AWAY_, LOOP_SCHEDULER_BEGUN_)) {
@@ -79,8 +79,8 @@ static inline int loop_scheduler_offload(loop_scheduler *l, const plim_executor 
     }
     loop_scheduler_lock_(l);
     int closing = loop_scheduler_closing_(l);
-    bool refused = closing == LOOP_SCHEDULER_CANCELLING_ || l->over_ ||
-                   (closing != LOOP_SCHEDULER_OPEN_ && !loop_scheduler_is_current(l));
+    bool refused = closing == PLIM_ABORTING_ || l->over_ ||
+                   (closing != PLIM_OPEN_ && !loop_scheduler_is_current(l));
     l->offloaded_ += !refused;
     loop_scheduler_unlock_(l);
     if (refused) {

@@ -22,7 +22,7 @@ static inline void loop_scheduler_append_fresh_(loop_scheduler *l, loop_schedule
  */
 static inline int loop_scheduler_post_own_(loop_scheduler *l, loop_scheduler_task *task)
 {
-    if (loop_scheduler_closing_(l) == LOOP_SCHEDULER_CANCELLING_ || l->over_) {
+    if (loop_scheduler_closing_(l) == PLIM_ABORTING_ || l->over_) {
         return ESHUTDOWN;
     }
     if ((plim_load_relaxed_(&l->word_.word) & ~LOOP_SCHEDULER_CLOSED_) != 0 ||
@@ -73,8 +73,7 @@ PLIM_CALLED_ int loop_scheduler_post_slow_(loop_scheduler *l, loop_scheduler_tas
 {
     bool own = loop_scheduler_is_current(l);
     /* The loop's own posts are bounded no more while it drains: room_ is closed. */
-    bool bounded =
-        l->max_queue_ != 0 && !(own && loop_scheduler_closing_(l) != LOOP_SCHEDULER_OPEN_);
+    bool bounded = l->max_queue_ != 0 && !(own && loop_scheduler_closing_(l) != PLIM_OPEN_);
     int error = bounded ? loop_scheduler_take_room_(l, timeout_ns) : 0;
     if (error == ESHUTDOWN && own) { /* this very moment */
         bounded = false;

@@ -73,7 +73,7 @@ PLIM_CALLED_ void loop_scheduler_leave_(loop_scheduler *l, bool own_thread)
     if (signals) {
         plim_add_relaxed_(&l->wakers_, 1);
     }
-    if (loop_scheduler_closing_(l) != LOOP_SCHEDULER_OPEN_) {
+    if (loop_scheduler_closing_(l) != PLIM_OPEN_) {
         loop_scheduler_tell_closers_(l, &woken);
     }
     loop_scheduler_unlock_(l);
@@ -95,7 +95,7 @@ static inline int loop_scheduler_step_once_(loop_scheduler *l, int64_t until)
             return ECANCELED;
         }
         bool ran = loop_scheduler_turn_(l);
-        if (loop_scheduler_closing_(l) != LOOP_SCHEDULER_OPEN_) {
+        if (loop_scheduler_closing_(l) != PLIM_OPEN_) {
             loop_scheduler_wind_up_(l);
         }
         if (ran || l->over_) {

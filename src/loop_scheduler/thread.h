@@ -82,8 +82,8 @@ static inline int loop_scheduler_start(loop_scheduler *l)
     }
     loop_scheduler_lock_(l);
     int error = loop_scheduler_reap_stopped_(l);
-    error = error != 0                                           ? error
-            : loop_scheduler_closing_(l) != LOOP_SCHEDULER_OPEN_ ? ESHUTDOWN
+    error = error != 0                                 ? error
+            : loop_scheduler_closing_(l) != PLIM_OPEN_ ? ESHUTDOWN
             : l->thread_state_ != LOOP_SCHEDULER_NO_THREAD_ ||
                     plim_load_relaxed_(&l->place_.thread) != 0
                 ? EBUSY

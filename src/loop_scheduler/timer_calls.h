@@ -28,7 +28,7 @@ PLIM_CALLED_ int loop_scheduler_start_timer_(loop_scheduler *l, loop_scheduler_t
 {
     int64_t deadline = plim_deadline_(loop_scheduler_now_(l), delay_ns > 0 ? delay_ns : 0);
     loop_scheduler_lock_(l);
-    if (loop_scheduler_closing_(l) != LOOP_SCHEDULER_OPEN_ && (!closing || l->late_)) {
+    if (loop_scheduler_closing_(l) != PLIM_OPEN_ && (!closing || l->late_)) {
         loop_scheduler_unlock_(l);
         return ESHUTDOWN;
     }

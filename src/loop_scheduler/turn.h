@@ -10,7 +10,7 @@ static inline int loop_scheduler_closing_(const loop_scheduler *l)
 /* Is it to stop? Not while it is being closed. */
 static inline bool loop_scheduler_stops_(const loop_scheduler *l)
 {
-    return plim_load_relaxed_(&l->stop_) != 0 && loop_scheduler_closing_(l) == LOOP_SCHEDULER_OPEN_;
+    return plim_load_relaxed_(&l->stop_) != 0 && loop_scheduler_closing_(l) == PLIM_OPEN_;
 }
 
 /* Something has run while every single thing is timed: NULL if it was not a task. */
@@ -39,7 +39,7 @@ PLIM_FAST_ bool loop_scheduler_run_next_(loop_scheduler *l)
     }
     uint64_t state = plim_load_relaxed_(&task->state_);
     bool cancelled = (state & LOOP_SCHEDULER_STATE_) == LOOP_SCHEDULER_CANCELLED_ ||
-                     loop_scheduler_closing_(l) == LOOP_SCHEDULER_CANCELLING_;
+                     loop_scheduler_closing_(l) == PLIM_ABORTING_;
     loop_scheduler_unlink_(&l->queue_, task);
     task->older_ = task->newer_ = NULL; /* so that a post that is refused can restore them */
     plim_store_release_(&task->state_, LOOP_SCHEDULER_TAKEN_); /* see loop_scheduler_is_queued_ */
@@ -179,7 +179,7 @@ PLIM_CALLED_ bool loop_scheduler_turn_(loop_scheduler *l)
         ran = true;
         more = (fired == LOOP_SCHEDULER_ROUND_ || (tasks > 0 && done > 0)) &&
                !loop_scheduler_stops_(l);
-        bool drains = loop_scheduler_closing_(l) == LOOP_SCHEDULER_DRAINING_;
+        bool drains = loop_scheduler_closing_(l) == PLIM_DRAINING_;
         int64_t drained = drains ? plim_now_() : 0;
         now = loop_scheduler_now_(l);
         loop_scheduler_lock_(l);

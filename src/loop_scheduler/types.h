@@ -120,7 +120,7 @@ struct loop_scheduler {
     bool runs_;                                      /* something does */
     bool timed_;                                     /* slow_ns is set; constant */
     int wound_up_;                                /* the value of closing_ that the loop has seen */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) closing_; /* LOOP_SCHEDULER_OPEN_ and so on; changes under
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) closing_; /* PLIM_OPEN_ and so on; changes under
                                                      the lock */
     int64_t since_;                               /* when the clock was last read */
     uint64_t posted_, ran_, cancelled_;
@@ -172,8 +172,6 @@ struct loop_scheduler {
                             NULL. For comparison only: its run may have freed it */
     plim_timers_ timers_;
 };
-
-enum { LOOP_SCHEDULER_OPEN_, LOOP_SCHEDULER_DRAINING_, LOOP_SCHEDULER_CANCELLING_ };
 
 enum {
     LOOP_SCHEDULER_NO_THREAD_,  /* */

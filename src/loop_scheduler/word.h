@@ -124,6 +124,6 @@ static inline void loop_scheduler_rouse_locked_(loop_scheduler *l)
  * has to look once more whether it is over. Under the lock. */
 static inline void loop_scheduler_less_is_left_(loop_scheduler *l)
 {
-    l->wound_up_ = LOOP_SCHEDULER_OPEN_;
+    l->wound_up_ = PLIM_OPEN_;
     loop_scheduler_rouse_locked_(l);
 }
