@@ -141,9 +141,9 @@
  *                static data.) So does a wait on the thread of the very loop that is the
  *                executor. The search ends at a job that still waits for its permit, or in the
  *                queue of another executor: nobody runs it yet. Nor does it follow coroutines.
- *                The check is made when a wait begins. A resize that lowers `permits` later may leave
- *                every permit with threads that wait, and nobody is told: keep more permits than
- *                jobs wait inside of each other.
+ *                The check is made when a wait begins. A resize that lowers `permits` later may
+ *                leave every permit with threads that wait, and nobody is told: keep more permits
+ *                than jobs wait inside of each other.
  *   Threads      A job may end its thread (thrd_exit, pthread_exit; on POSIX systems, and in C++ if
  *                exceptions are enabled): it counts as FAILED with ECANCELED, and is not tried
  *                again. What runs on the caller's thread must return: functions given to invoke,
@@ -2346,9 +2346,9 @@ PLIM_FAST_ void plim_spin_unlock_(PLIM_ATOMIC_(uint64_t) * lock)
  *
  * A thread-local variable says where a thread is. With gcc and clang on Linux it is weak and
  * hidden: the linker keeps one of it, which all source files of a program or a shared library use.
- * C and C++ files share it. Elsewhere it is static: each source file has one. An object always uses the
- * variable of the file that initialised it. The name ends with the version of the core, so that two
- * releases in one program have one each.
+ * C and C++ files share it. Elsewhere it is static: each source file has one. An object always uses
+ * the variable of the file that initialised it. The name ends with the version of the core, so that
+ * two releases in one program have one each.
  */
 typedef struct plim_place_ {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) lock;   /* 1: held, for a moment */
@@ -3743,8 +3743,8 @@ static inline const char *bulkhead_digits_(char digits[24], uint64_t number)
 
 /* Timers: when a job is due, expires, or has run too long. */
 
-/* A job needs one timer at a time, which is part of it: until it is due, until it expires, until its
- * run timeout. src/core/timers.h keeps them. */
+/* A job needs one timer at a time, which is part of it: until it is due, until it expires, until
+ * its run timeout. src/core/timers.h keeps them. */
 static inline bulkhead_job *bulkhead_job_of_timer_(plim_timer_ *timer)
 {
     return (bulkhead_job *)(void *)((char *)timer - offsetof(bulkhead_job, timer_));

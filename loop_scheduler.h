@@ -2255,9 +2255,9 @@ PLIM_FAST_ void plim_spin_unlock_(PLIM_ATOMIC_(uint64_t) * lock)
  *
  * A thread-local variable says where a thread is. With gcc and clang on Linux it is weak and
  * hidden: the linker keeps one of it, which all source files of a program or a shared library use.
- * C and C++ files share it. Elsewhere it is static: each source file has one. An object always uses the
- * variable of the file that initialised it. The name ends with the version of the core, so that two
- * releases in one program have one each.
+ * C and C++ files share it. Elsewhere it is static: each source file has one. An object always uses
+ * the variable of the file that initialised it. The name ends with the version of the core, so that
+ * two releases in one program have one each.
  */
 typedef struct plim_place_ {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) lock;   /* 1: held, for a moment */
@@ -3181,8 +3181,8 @@ PLIM_SLOW_ void loop_scheduler_wakes_no_more_(loop_scheduler *l)
 }
 
 /*
- * A step that clears WATCHED. The descriptor may be closed, and its number given to another file, as
- * soon as the task that this publishes has run; so the thread is counted in wakers_ before the
+ * A step that clears WATCHED. The descriptor may be closed, and its number given to another file,
+ * as soon as the task that this publishes has run; so the thread is counted in wakers_ before the
  * step, and destroy waits until that is 0 again. That is the last touch.
  */
 PLIM_SLOW_ bool loop_scheduler_unwatch_(loop_scheduler *l, uint64_t *word, uint64_t after)

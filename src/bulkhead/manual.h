@@ -141,9 +141,9 @@
  *                static data.) So does a wait on the thread of the very loop that is the
  *                executor. The search ends at a job that still waits for its permit, or in the
  *                queue of another executor: nobody runs it yet. Nor does it follow coroutines.
- *                The check is made when a wait begins. A resize that lowers `permits` later may leave
- *                every permit with threads that wait, and nobody is told: keep more permits than
- *                jobs wait inside of each other.
+ *                The check is made when a wait begins. A resize that lowers `permits` later may
+ *                leave every permit with threads that wait, and nobody is told: keep more permits
+ *                than jobs wait inside of each other.
  *   Threads      A job may end its thread (thrd_exit, pthread_exit; on POSIX systems, and in C++ if
  *                exceptions are enabled): it counts as FAILED with ECANCELED, and is not tried
  *                again. What runs on the caller's thread must return: functions given to invoke,

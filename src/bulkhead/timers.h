@@ -1,7 +1,7 @@
 /* Timers: when a job is due, expires, or has run too long. */
 
-/* A job needs one timer at a time, which is part of it: until it is due, until it expires, until its
- * run timeout. src/core/timers.h keeps them. */
+/* A job needs one timer at a time, which is part of it: until it is due, until it expires, until
+ * its run timeout. src/core/timers.h keeps them. */
 static inline bulkhead_job *bulkhead_job_of_timer_(plim_timer_ *timer)
 {
     return (bulkhead_job *)(void *)((char *)timer - offsetof(bulkhead_job, timer_));

@@ -23,9 +23,9 @@
  *
  * A thread-local variable says where a thread is. With gcc and clang on Linux it is weak and
  * hidden: the linker keeps one of it, which all source files of a program or a shared library use.
- * C and C++ files share it. Elsewhere it is static: each source file has one. An object always uses the
- * variable of the file that initialised it. The name ends with the version of the core, so that two
- * releases in one program have one each.
+ * C and C++ files share it. Elsewhere it is static: each source file has one. An object always uses
+ * the variable of the file that initialised it. The name ends with the version of the core, so that
+ * two releases in one program have one each.
  */
 typedef struct plim_place_ {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) lock;   /* 1: held, for a moment */

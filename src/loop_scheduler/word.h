@@ -59,8 +59,8 @@ PLIM_SLOW_ void loop_scheduler_wakes_no_more_(loop_scheduler *l)
 }
 
 /*
- * A step that clears WATCHED. The descriptor may be closed, and its number given to another file, as
- * soon as the task that this publishes has run; so the thread is counted in wakers_ before the
+ * A step that clears WATCHED. The descriptor may be closed, and its number given to another file,
+ * as soon as the task that this publishes has run; so the thread is counted in wakers_ before the
  * step, and destroy waits until that is 0 again. That is the last touch.
  */
 PLIM_SLOW_ bool loop_scheduler_unwatch_(loop_scheduler *l, uint64_t *word, uint64_t after)
