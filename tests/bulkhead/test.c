@@ -23,6 +23,7 @@
 #include "enter.c"
 #include "submit.c"
 #include "deadlock.c"
+#include "blocked.c"
 #include "cancel.c"
 #include "delays.c"
 #include "retries.c"
@@ -50,6 +51,7 @@ int main(int argc, char **argv)
     RUN_SUITE(enter_suite);
     RUN_SUITE(submit_suite);
     RUN_SUITE(deadlock_suite);
+    RUN_SUITE(blocked_suite);
     RUN_SUITE(cancel_suite);
     RUN_SUITE(delays_suite);
     RUN_SUITE(retries_suite);
