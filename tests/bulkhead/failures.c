@@ -11,6 +11,9 @@
 #include "../flaky_cas.h"
 #include "../scarcity.h"
 
+/* How long a worker without a job stays; a test may change it. */
+static atomic_llong idle_ns = 10000000000;
+#define BULKHEAD_IDLE_NS atomic_load(&idle_ns)
 #include "../../bulkhead.h"
 #include "../../semaphore.h"
 #include "../support.h"
@@ -458,11 +461,14 @@ SUITE(bulkhead_failures)
     RUN_TESTp(compare_exchanges_that_fail_for_no_reason_change_nothing, 7);
 }
 
+#include "shortage.c"
+
 GREATEST_MAIN_DEFS();
 
 int main(int argc, char **argv)
 {
     GREATEST_MAIN_BEGIN();
     RUN_SUITE(bulkhead_failures);
+    RUN_SUITE(bulkhead_shortage);
     GREATEST_MAIN_END();
 }

@@ -1,0 +1,704 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Threads of a bulkhead that wait for that very bulkhead, when no other thread can be had: what
+ * nobody will run ends, and nothing else does. Waits with threads in plenty are in blocked.c.
+ */
+
+enum { PARTS = 6 };
+
+/* A job of a test, and what it has seen. */
+typedef struct part {
+    bulkhead_job job;
+    csem came, go;
+    int submitted, error, result;
+    atomic_int over;
+} part;
+
+static struct strait {
+    bulkhead b;
+    bool lives;
+    part p[PARTS];
+    atomic_int calls;
+    int32_t permits; /* a resize to them */
+    bool visits;     /* there is a visitor */
+    plim_thread visitor;
+    csem entered, leave;
+} at;
+
+static void scarce(void)
+{
+    atomic_store(&threads_left, 0);
+}
+
+static int run_at_once(bulkhead_job *job)
+{
+    (void)job;
+    return 0;
+}
+
+static void set_the_strait(void *data) /* a setup */
+{
+    (void)data;
+    memset((void *)&at, 0, sizeof at);
+    for (int i = 0; i < PARTS; i++) {
+        part *p = &at.p[i];
+        p->job = (bulkhead_job){.run = run_at_once, .arg = p};
+        csem_init(&p->came, 0);
+        csem_init(&p->go, 0);
+        p->submitted = p->error = p->result = -1;
+    }
+    csem_init(&at.entered, 0);
+    csem_init(&at.leave, 0);
+    plenty();
+}
+
+static void make_with(const bulkhead_options *options)
+{
+    at.lives = bulkhead_init(&at.b, options) == 0;
+}
+
+static void make(int32_t permits)
+{
+    async_of(&at.b, permits, 0);
+    at.lives = true;
+}
+
+static bool passes(csem *c)
+{
+    return csem_acquire_for(c, PLIM_S(PATIENCE_S)) == 0;
+}
+
+static bool is_over(part *p)
+{
+    return EVENTUALLY(atomic_load(&p->over) == 1);
+}
+
+static bool ends_as(part *p, bulkhead_outcome outcome)
+{
+    return bulkhead_wait(&p->job, PLIM_S(PATIENCE_S)) == 0 && p->job.outcome == outcome;
+}
+
+/* How many threads wait that others wait for. */
+static int blocked(void)
+{
+    bulkhead_section_ s = bulkhead_lock_(&at.b);
+    int n = 0;
+    for (const plim_node_ *node = at.b.blocked.first; node != NULL; node = node->next) {
+        n++;
+    }
+    bulkhead_unlock_(&at.b, &s);
+    bulkhead_after_(&at.b, &s);
+    return n;
+}
+
+static bool is_awaited_by(part *p, uint32_t n)
+{
+    return EVENTUALLY(plim_waiters_(plim_load_relaxed_(&p->job.over_.word)) == n);
+}
+
+static plim_thread_result visit_until_told(void *arg)
+{
+    (void)arg;
+    if (bulkhead_enter(&at.b) == 0) {
+        csem_release(&at.entered);
+        passes(&at.leave);
+        bulkhead_leave(&at.b);
+    }
+    return 0;
+}
+
+/* Somebody else, who wants a permit, and is the next in the queue. */
+static bool a_visitor_queues_up(void)
+{
+    uint32_t before = bulkhead_snapshot(&at.b).queued;
+    at.visits = true;
+    start(&at.visitor, visit_until_told, NULL);
+    return EVENTUALLY(bulkhead_snapshot(&at.b).queued == before + 1);
+}
+
+static void the_visitor_leaves(void)
+{
+    csem_release(&at.leave);
+    join(at.visitor);
+    at.visits = false;
+}
+
+static bool strait_ends(void)
+{
+    at.lives = !comes_to_an_end(&at.b);
+    return !at.lives;
+}
+
+/* After a test that failed half-way: all that it has started ends before the next one begins. */
+static void clear_the_strait(void *data) /* a teardown */
+{
+    (void)data;
+    atomic_store(&idle_ns, PLIM_S(10));
+    atomic_store(&while_allocating, NULL);
+    plenty();
+    for (int i = 0; i < PARTS; i++) {
+        csem_release_n(&at.p[i].go, PARTS);
+    }
+    csem_release(&at.leave);
+    bool over = true;
+    if (at.lives) {
+        (void)bulkhead_close(&at.b, BULKHEAD_ABORT, PLIM_S(1));
+        while (bulkhead_leave(&at.b) == 0) {} /* the thread of the test holds permits */
+        over = bulkhead_close(&at.b, BULKHEAD_ABORT, PLIM_S(PATIENCE_S)) == 0;
+    }
+    if (over && at.visits) {
+        join(at.visitor);
+    }
+    if (!over || (at.lives && bulkhead_destroy(&at.b) != 0)) {
+        fflush(stdout); /* what the test has printed as it failed */
+        fprintf(stderr, "what the test has started does not end\n");
+        abort();
+    }
+}
+
+/* ---- who waits for a body that is over its time ---- */
+
+/* In vain: its worker was to be replaced, and could not. */
+static bool is_stuck_and_alone(void)
+{
+    return EVENTUALLY(bulkhead_snapshot(&at.b).workers_stuck == 1 &&
+                      bulkhead_snapshot(&at.b).workers == 2);
+}
+
+static int submit_when_stuck(void *arg)
+{
+    part *p = arg;
+    p->error = is_stuck_and_alone() ? 0 : EIO;
+    p->submitted = bulkhead_submit(&at.b, &p->job);
+    return 0;
+}
+
+static int invoke_what_gets_stuck(bulkhead_job *job)
+{
+    part *p = job->arg;
+    p->error = bulkhead_invoke(&at.b, submit_when_stuck, &at.p[1], NULL);
+    return 0;
+}
+
+/* Its caller is the only other worker, and waits for it, in spite of the timeout. */
+TEST a_call_that_is_stuck_cannot_rely_on_its_caller(void)
+{
+    bulkhead_options options = {.type = BULKHEAD_ASYNC, .permits = 3};
+    options.run_timeout_ns = PLIM_MS(1);
+    make_with(&options);
+    atomic_store(&threads_left, 3); /* two workers, and the supervisor */
+    at.p[0].job.run = invoke_what_gets_stuck;
+    at.p[0].job.run_timeout_ns = PLIM_NONE;
+    ASSERT_EQ_FMT(0, bulkhead_submit(&at.b, &at.p[0].job), "%d");
+    ASSERT(ends_as(&at.p[0], BULKHEAD_SUCCEEDED));
+    ASSERT_EQ_FMT(ETIMEDOUT, at.p[0].error, "%d");
+    ASSERT_EQ_FMT(0, at.p[1].error, "%d");
+    ASSERT_EQ_FMT(EAGAIN, at.p[1].submitted, "%d");
+    ASSERT(strait_ends());
+    PASS();
+}
+
+static int submit_when_reclaimed(bulkhead_job *job)
+{
+    part *p = job->arg;
+    p->error = is_stuck_and_alone() && is_over(&at.p[0]) && EVENTUALLY(blocked() == 1) ? 0 : EIO;
+    p->submitted = bulkhead_submit(&at.b, &at.p[2].job);
+    return 0;
+}
+
+static int wait_and_reclaim(bulkhead_job *job)
+{
+    part *p = job->arg, *other = &at.p[1];
+    p->submitted = bulkhead_submit(&at.b, &other->job);
+    p->result = bulkhead_wait(&other->job, PLIM_FOREVER);
+    atomic_store(&p->over, 1);
+    p->error = bulkhead_reclaim(&other->job, PLIM_FOREVER);
+    return 0;
+}
+
+TEST a_job_that_is_stuck_cannot_rely_on_who_reclaims_it(void)
+{
+    make(3);
+    atomic_store(&threads_left, 3);
+    at.p[0].job.run = wait_and_reclaim;
+    at.p[1].job.run = submit_when_reclaimed;
+    at.p[1].job.run_timeout_ns = PLIM_MS(1);
+    ASSERT_EQ_FMT(0, bulkhead_submit(&at.b, &at.p[0].job), "%d");
+    ASSERT(ends_as(&at.p[0], BULKHEAD_SUCCEEDED));
+    ASSERT_EQ_FMT(0, at.p[0].submitted, "%d");
+    ASSERT_EQ_FMT(0, at.p[0].result, "%d");
+    ASSERT_EQ_FMT(0, at.p[0].error, "%d");
+    ASSERT_EQ_FMT(0, at.p[1].error, "%d");
+    ASSERT_EQ_FMT(EAGAIN, at.p[1].submitted, "%d");
+    ASSERT(strait_ends());
+    PASS();
+}
+
+/* ---- the done of a job that has ended its thread ---- */
+
+static int quit_when_told(bulkhead_job *job)
+{
+    part *p = job->arg;
+    passes(&p->go);
+    return end_the_thread(NULL);
+}
+
+static int stay_until_told(bulkhead_job *job)
+{
+    part *p = job->arg;
+    csem_release(&p->came);
+    return passes(&p->go) ? 0 : EIO;
+}
+
+static void wait_for_part_1(bulkhead_job *job)
+{
+    part *p = job->arg;
+    p->error = bulkhead_wait(&at.p[1].job, PLIM_FOREVER);
+    atomic_store(&p->over, 1);
+}
+
+/* Its worker counts no more. The other one does: it will run what comes. */
+TEST a_done_on_a_worker_that_ends_does_not_count(bool submitted_before)
+{
+    part *quits = &at.p[0], *runs = &at.p[1], *next = &at.p[2];
+    make(3);
+    atomic_store(&threads_left, 2);
+    quits->job.run = quit_when_told;
+    quits->job.done = wait_for_part_1;
+    quits->job.detached = true;
+    runs->job.run = stay_until_told;
+    ASSERT_EQ_FMT(0, bulkhead_submit(&at.b, &quits->job), "%d");
+    ASSERT_EQ_FMT(0, bulkhead_submit(&at.b, &runs->job), "%d");
+    ASSERT(passes(&runs->came));
+    if (submitted_before) {
+        ASSERT_EQ_FMT(0, bulkhead_submit(&at.b, &next->job), "%d");
+    }
+    csem_release(&quits->go);
+    ASSERT(is_awaited_by(runs, 1));
+    if (!submitted_before) {
+        ASSERT_EQ_FMT(0, bulkhead_submit(&at.b, &next->job), "%d");
+    }
+    csem_release(&runs->go);
+    ASSERT(is_over(quits));
+    ASSERT_EQ_FMT(0, quits->error, "%d");
+    ASSERT(ends_as(next, BULKHEAD_SUCCEEDED));
+    ASSERT(strait_ends());
+    PASS();
+}
+
+static void wait_for_part_2_when_told(bulkhead_job *job)
+{
+    part *p = job->arg;
+    csem_release(&p->came);
+    p->error = passes(&p->go) ? bulkhead_wait(&at.p[2].job, PLIM_FOREVER) : -1;
+    atomic_store(&p->over, 1);
+}
+
+static int wait_for_part_2(bulkhead_job *job)
+{
+    wait_for_part_2_when_told(job);
+    return 0;
+}
+
+/* Two threads wait, and one of them is a worker: that is all there are. */
+TEST a_done_on_a_worker_that_ends_hides_nobody(void)
+{
+    part *quits = &at.p[0], *waits = &at.p[1], *other = &at.p[2];
+    make(3);
+    quits->job.run = quit_when_told;
+    quits->job.done = wait_for_part_2_when_told;
+    quits->job.detached = true;
+    waits->job.run = wait_for_part_2;
+    ASSERT_EQ_FMT(0, bulkhead_submit(&at.b, &quits->job), "%d");
+    ASSERT_EQ_FMT(0, bulkhead_submit(&at.b, &waits->job), "%d");
+    ASSERT(passes(&waits->came));
+    ASSERT_EQ_FMT(0, bulkhead_enter(&at.b), "%d");
+    csem_release(&quits->go);
+    ASSERT(passes(&quits->came));
+    ASSERT_EQ_FMT(0, bulkhead_enter(&at.b), "%d"); /* with the permit that this has left */
+    scarce();
+    ASSERT_EQ_FMT(0, bulkhead_submit(&at.b, &other->job), "%d");
+    csem_release(&quits->go);
+    csem_release(&waits->go);
+    ASSERT(is_awaited_by(other, 2));
+    ASSERT_EQ_FMT(0, bulkhead_leave(&at.b), "%d");
+    ASSERT(is_over(quits) && is_over(waits));
+    ASSERT_EQ_FMT(0, quits->error, "%d");
+    ASSERT_EQ_FMT(0, waits->error, "%d");
+    ASSERT_EQ_FMT(BULKHEAD_ABORTED, other->job.outcome, "%d");
+    ASSERT_EQ_FMT(0, bulkhead_leave(&at.b), "%d");
+    ASSERT(strait_ends());
+    PASS();
+}
+
+/* ---- there was no thread, and then there is ---- */
+
+static void submit_part_1_in_vain(part *p)
+{
+    scarce();
+    p->submitted = bulkhead_submit(&at.b, &at.p[1].job);
+    plenty();
+    if (at.permits != PLIM_KEEP) {
+        p->result = bulkhead_resize(&at.b, at.permits, PLIM_KEEP);
+    }
+}
+
+static int wait_for_what_was_in_vain(bulkhead_job *job)
+{
+    part *p = job->arg;
+    submit_part_1_in_vain(p);
+    p->error = bulkhead_wait(&at.p[1].job, PLIM_FOREVER);
+    return 0;
+}
+
+static int wait_a_while_for_what_was_in_vain(bulkhead_job *job)
+{
+    part *p = job->arg;
+    submit_part_1_in_vain(p);
+    p->error = bulkhead_wait(&at.p[1].job, PLIM_S(PATIENCE_S));
+    return 0;
+}
+
+static int quit_after_what_was_in_vain(bulkhead_job *job)
+{
+    submit_part_1_in_vain(job->arg);
+    return end_the_thread(NULL);
+}
+
+/* The job that is ready has its permit already: the limit is not for it. */
+TEST a_wait_gets_a_worker_after_a_shrink(int32_t permits)
+{
+    make(2);
+    at.permits = permits;
+    at.p[0].job.run = wait_for_what_was_in_vain;
+    ASSERT_EQ_FMT(0, bulkhead_submit(&at.b, &at.p[0].job), "%d");
+    ASSERT(ends_as(&at.p[0], BULKHEAD_SUCCEEDED));
+    ASSERT_EQ_FMT(0, at.p[0].submitted, "%d");
+    ASSERT_EQ_FMT(0, at.p[0].result, "%d");
+    ASSERT_EQ_FMT(0, at.p[0].error, "%d");
+    ASSERT_EQ_FMT(BULKHEAD_SUCCEEDED, at.p[1].job.outcome, "%d");
+    ASSERT(strait_ends());
+    PASS();
+}
+
+TEST a_job_that_is_ready_gets_a_worker_without_permits(void)
+{
+    make(2);
+    at.permits = PLIM_NONE;
+    at.p[0].job.run = quit_after_what_was_in_vain;
+    ASSERT_EQ_FMT(0, bulkhead_submit(&at.b, &at.p[0].job), "%d");
+    ASSERT(ends_as(&at.p[0], BULKHEAD_FAILED));
+    ASSERT_EQ_FMT(0, at.p[0].submitted, "%d");
+    ASSERT_EQ_FMT(0, at.p[0].result, "%d");
+    ASSERT(ends_as(&at.p[1], BULKHEAD_SUCCEEDED));
+    ASSERT(strait_ends());
+    PASS();
+}
+
+TEST a_wait_with_a_limit_gets_a_worker(int32_t permits)
+{
+    make(2);
+    at.permits = permits;
+    at.p[0].job.run = wait_a_while_for_what_was_in_vain;
+    ASSERT_EQ_FMT(0, bulkhead_submit(&at.b, &at.p[0].job), "%d");
+    ASSERT(ends_as(&at.p[0], BULKHEAD_SUCCEEDED));
+    ASSERT_EQ_FMT(0, at.p[0].submitted, "%d");
+    ASSERT_EQ_FMT(0, at.p[0].error, "%d");
+    ASSERT_EQ_FMT(BULKHEAD_SUCCEEDED, at.p[1].job.outcome, "%d");
+    ASSERT(strait_ends());
+    PASS();
+}
+
+/* ---- what is given up, and what is not ---- */
+
+static int submit_two_and_wait_for_the_second(bulkhead_job *job)
+{
+    part *p = job->arg;
+    scarce();
+    p->submitted = bulkhead_submit(&at.b, &at.p[1].job);
+    p->result = bulkhead_submit(&at.b, &at.p[2].job);
+    p->error = bulkhead_wait(&at.p[2].job, PLIM_FOREVER);
+    return 0;
+}
+
+/* With three permits both are ready, and it is enough to end the one that is waited for: then the
+ * worker goes on, and runs the other. With two, that one is in the queue until the first has ended.
+ */
+TEST so_many_jobs_end_until_a_worker_goes_on(int32_t permits, bulkhead_outcome first)
+{
+    make(permits);
+    at.p[0].job.run = submit_two_and_wait_for_the_second;
+    ASSERT_EQ_FMT(0, bulkhead_submit(&at.b, &at.p[0].job), "%d");
+    ASSERT(ends_as(&at.p[0], BULKHEAD_SUCCEEDED));
+    ASSERT_EQ_FMT(0, at.p[0].submitted, "%d");
+    ASSERT_EQ_FMT(0, at.p[0].result, "%d");
+    ASSERT_EQ_FMT(0, at.p[0].error, "%d");
+    ASSERT_EQ_FMT(BULKHEAD_ABORTED, at.p[2].job.outcome, "%d");
+    ASSERT(ends_as(&at.p[1], first));
+    ASSERT(strait_ends());
+    PASS();
+}
+
+static int wait_for_part_2_meanwhile(bulkhead_job *job)
+{
+    part *p = job->arg;
+    at.p[2].job.delay_ns = PLIM_S(1000); /* until it is cancelled */
+    p->result = bulkhead_submit(&at.b, &at.p[2].job);
+    scarce();
+    p->submitted = bulkhead_submit(&at.b, &at.p[1].job);
+    p->error = bulkhead_wait(&at.p[2].job, PLIM_FOREVER);
+    return 0;
+}
+
+static void wait_in_done_as_well(bulkhead_job *job)
+{
+    part *p = job->arg;
+    csem_release(&p->came);
+    passes(&p->go);
+    p->submitted = bulkhead_submit(&at.b, &at.p[3].job);
+    p->error = bulkhead_wait(&at.p[3].job, PLIM_FOREVER);
+    atomic_store(&p->over, 1);
+}
+
+/* The only worker waits. For that, a job is given up; its done is called on the same thread, and
+ * waits as well. Then a job can rely on it neither during the inner wait nor after that. */
+TEST a_thread_that_waits_twice_counts_once(void)
+{
+    part *waits = &at.p[0], *given_up = &at.p[1], *inner = &at.p[3];
+    make(2);
+    waits->job.run = wait_for_part_2_meanwhile;
+    given_up->job.done = wait_in_done_as_well;
+    ASSERT_EQ_FMT(0, bulkhead_submit(&at.b, &waits->job), "%d");
+    ASSERT(passes(&given_up->came));
+    ASSERT_EQ_FMT(0, waits->result, "%d");
+    ASSERT_EQ_FMT(0, waits->submitted, "%d");
+    ASSERT_EQ_FMT(0, bulkhead_enter(&at.b), "%d"); /* so that the inner one has to wait */
+    csem_release(&given_up->go);
+    ASSERT(EVENTUALLY(blocked() == 2));
+    ASSERT_EQ_FMT(0, bulkhead_leave(&at.b), "%d");
+    ASSERT(is_over(given_up));
+    ASSERT_EQ_FMT(0, given_up->submitted, "%d");
+    ASSERT_EQ_FMT(0, given_up->error, "%d");
+    ASSERT_EQ_FMT(BULKHEAD_ABORTED, inner->job.outcome, "%d");
+    ASSERT_EQ_FMT(EAGAIN, bulkhead_submit(&at.b, &at.p[4].job), "%d");
+    ASSERT_EQ_FMT(0, bulkhead_cancel(&at.b, &at.p[2].job), "%d");
+    ASSERT(ends_as(waits, BULKHEAD_SUCCEEDED));
+    ASSERT_EQ_FMT(0, waits->error, "%d");
+    ASSERT_EQ_FMT(BULKHEAD_ABORTED, given_up->job.outcome, "%d");
+    ASSERT(strait_ends());
+    PASS();
+}
+
+static int fail_with_a_number(void *arg)
+{
+    part *p = arg;
+    int number = 6 + atomic_fetch_add(&at.calls, 1) + 1;
+    csem_release(&p->came);
+    passes(&p->go);
+    return number;
+}
+
+static int invoke_what_fails(bulkhead_job *job)
+{
+    part *p = job->arg;
+    p->error = bulkhead_invoke(&at.b, fail_with_a_number, p, &p->result);
+    return 0;
+}
+
+/* It has been called once, and waits for its permit again. Its worker has gone, being idle. An
+ * invoke that has a timeout does not give up any more, once its call has begun. */
+TEST a_call_that_nobody_can_try_again_has_failed(int64_t timeout_ns)
+{
+    bulkhead_options options = {.type = BULKHEAD_ASYNC, .permits = 2, .attempts = 2};
+    part *p = &at.p[0];
+    options.timeout_ns = timeout_ns;
+    make_with(&options);
+    atomic_store(&idle_ns, PLIM_MS(1));
+    p->job.run = invoke_what_fails;
+    p->job.attempts = 1;
+    ASSERT_EQ_FMT(0, bulkhead_submit(&at.b, &p->job), "%d");
+    ASSERT(passes(&p->came));
+    ASSERT(a_visitor_queues_up());
+    csem_release(&p->go);
+    ASSERT(passes(&at.entered));
+    ASSERT(EVENTUALLY(bulkhead_snapshot(&at.b).workers == 1));
+    ASSERT_EQ_FMT(1u, bulkhead_snapshot(&at.b).queued, "%u");
+    scarce();
+    the_visitor_leaves();
+    ASSERT(ends_as(p, BULKHEAD_SUCCEEDED));
+    ASSERT_EQ_FMT(0, p->error, "%d");
+    ASSERT_EQ_FMT(1, atomic_load(&at.calls), "%d");
+    ASSERT_EQ_FMT(7, p->result, "%d");
+    ASSERT(strait_ends());
+    PASS();
+}
+
+static int wait_for_what_is_cancelled(bulkhead_job *job)
+{
+    part *p = job->arg;
+    scarce();
+    p->submitted = bulkhead_submit(&at.b, &at.p[1].job);
+    csem_release(&p->came);
+    p->error = passes(&p->go) ? bulkhead_wait(&at.p[1].job, PLIM_FOREVER) : -1;
+    return 0;
+}
+
+static void submit_in_done(bulkhead_job *job)
+{
+    part *p = job->arg;
+    csem_release(&at.p[0].go);
+    p->error = EVENTUALLY(blocked() == 1) ? 0 : EIO;
+    p->submitted = bulkhead_submit(&at.b, &at.p[2].job);
+}
+
+/* The job is over, but its done is not: as long as that takes, who waits for it waits. */
+TEST a_done_cannot_rely_on_who_waits_for_it(void)
+{
+    part *waits = &at.p[0], *other = &at.p[1];
+    make(3);
+    waits->job.run = wait_for_what_is_cancelled;
+    other->job.done = submit_in_done;
+    ASSERT_EQ_FMT(0, bulkhead_submit(&at.b, &waits->job), "%d");
+    ASSERT(passes(&waits->came));
+    ASSERT_EQ_FMT(0, waits->submitted, "%d");
+    ASSERT_EQ_FMT(0, bulkhead_cancel(&at.b, &other->job), "%d");
+    ASSERT_EQ_FMT(0, other->error, "%d");
+    ASSERT_EQ_FMT(EAGAIN, other->submitted, "%d");
+    ASSERT(ends_as(waits, BULKHEAD_SUCCEEDED));
+    ASSERT_EQ_FMT(0, waits->error, "%d");
+    ASSERT_EQ_FMT(BULKHEAD_CANCELLED, other->job.outcome, "%d");
+    ASSERT(strait_ends());
+    PASS();
+}
+
+static int enter_in_body(bulkhead_job *job)
+{
+    part *p = job->arg;
+    p->error = bulkhead_enter(&at.b);
+    if (p->error == 0) {
+        p->error = bulkhead_leave(&at.b);
+    }
+    return 0;
+}
+
+static void take_the_permit(void)
+{
+    at.p[0].result = bulkhead_try_enter(&at.b);
+}
+
+/* The only worker is told to look for a permit. While a worker more is asked for in vain, that
+ * permit is taken. If the first one is not faster, it waits again, and then nobody is left. */
+TEST a_worker_that_waits_again_does_not_count(void)
+{
+    for (int round = scaled(40); round > 0; round--) {
+        part *waits = &at.p[0], *other = &at.p[1];
+        async_of(&at.b, 2, BULKHEAD_UNFAIR);
+        at.lives = true;
+        waits->job.run = enter_in_body;
+        ASSERT_EQ_FMT(0, bulkhead_enter(&at.b), "%d");
+        ASSERT_EQ_FMT(0, bulkhead_submit(&at.b, &waits->job), "%d");
+        ASSERT(EVENTUALLY(blocked() == 1));
+        scarce();
+        ASSERT_EQ_FMT(0, bulkhead_submit(&at.b, &other->job), "%d");
+        atomic_store(&while_allocating, take_the_permit);
+        ASSERT_EQ_FMT(0, bulkhead_resize(&at.b, 4, PLIM_KEEP), "%d");
+        bool taken = waits->result == 0;
+        ASSERT_EQ_FMT(taken ? 0 : EAGAIN, waits->result, "%d");
+        ASSERT_EQ_FMT(0, bulkhead_wait(&other->job, PLIM_S(PATIENCE_S)), "%d");
+        if (taken) {
+            ASSERT_EQ_FMT(0, bulkhead_leave(&at.b), "%d");
+        }
+        ASSERT_EQ_FMT(0, bulkhead_leave(&at.b), "%d");
+        ASSERT(ends_as(waits, BULKHEAD_SUCCEEDED));
+        ASSERT_EQ_FMT(0, waits->error, "%d");
+        ASSERT(strait_ends());
+    }
+    PASS();
+}
+
+/* It needs no worker before the test leaves, and by then there is one. */
+TEST a_submit_in_vain_leaves_the_queue_as_it_is(void)
+{
+    make(1);
+    atomic_store(&idle_ns, PLIM_MS(1));
+    ASSERT_EQ_FMT(0, bulkhead_enter(&at.b), "%d");
+    ASSERT_EQ_FMT(0, bulkhead_submit(&at.b, &at.p[0].job), "%d");
+    ASSERT(EVENTUALLY(bulkhead_snapshot(&at.b).workers == 0));
+    scarce();
+    ASSERT_EQ_FMT(EAGAIN, bulkhead_submit(&at.b, &at.p[1].job), "%d");
+    ASSERT_EQ_FMT(1u, bulkhead_snapshot(&at.b).queued, "%u");
+    plenty();
+    ASSERT_EQ_FMT(0, bulkhead_leave(&at.b), "%d");
+    ASSERT(ends_as(&at.p[0], BULKHEAD_SUCCEEDED));
+    ASSERT(strait_ends());
+    PASS();
+}
+
+static int wait_for_a_late_one(bulkhead_job *job)
+{
+    part *p = job->arg;
+    at.p[1].job.delay_ns = PLIM_S(1000); /* until it is cancelled */
+    p->submitted = bulkhead_submit(&at.b, &at.p[1].job);
+    p->error = bulkhead_wait(&at.p[1].job, PLIM_FOREVER);
+    return 0;
+}
+
+/* Two jobs in the queue, and perhaps a visitor between them. The first gets a permit and no worker,
+ * since the only one waits. Then the permit is the visitor's, and by the time it leaves there is a
+ * worker; or it is the other job's, which has none either. */
+TEST what_has_no_permit_yet_needs_no_worker(bool visited)
+{
+    part *waits = &at.p[0], *first = &at.p[2], *second = &at.p[3];
+    make(3);
+    waits->job.run = wait_for_a_late_one;
+    ASSERT_EQ_FMT(0, bulkhead_enter(&at.b), "%d");
+    ASSERT_EQ_FMT(0, bulkhead_enter(&at.b), "%d");
+    ASSERT_EQ_FMT(0, bulkhead_submit(&at.b, &waits->job), "%d");
+    ASSERT(EVENTUALLY(blocked() == 1));
+    ASSERT_EQ_FMT(0, bulkhead_submit(&at.b, &first->job), "%d");
+    ASSERT(!visited || a_visitor_queues_up());
+    ASSERT_EQ_FMT(0, bulkhead_submit(&at.b, &second->job), "%d");
+    scarce();
+    ASSERT_EQ_FMT(0, bulkhead_leave(&at.b), "%d");
+    ASSERT(ends_as(first, BULKHEAD_ABORTED));
+    plenty();
+    if (visited) {
+        ASSERT(passes(&at.entered));
+        ASSERT_EQ_FMT(1u, bulkhead_snapshot(&at.b).queued, "%u");
+        the_visitor_leaves();
+    }
+    ASSERT(ends_as(second, visited ? BULKHEAD_SUCCEEDED : BULKHEAD_ABORTED));
+    ASSERT_EQ_FMT(0, bulkhead_leave(&at.b), "%d");
+    ASSERT_EQ_FMT(0, bulkhead_cancel(&at.b, &at.p[1].job), "%d");
+    ASSERT(ends_as(waits, BULKHEAD_SUCCEEDED));
+    ASSERT_EQ_FMT(0, waits->submitted, "%d");
+    ASSERT_EQ_FMT(0, waits->error, "%d");
+    ASSERT(strait_ends());
+    PASS();
+}
+
+SUITE(bulkhead_shortage)
+{
+    SET_SETUP(set_the_strait, NULL);
+    SET_TEARDOWN(clear_the_strait, NULL);
+    RUN_TEST(a_call_that_is_stuck_cannot_rely_on_its_caller);
+    RUN_TEST(a_job_that_is_stuck_cannot_rely_on_who_reclaims_it);
+    RUN_TESTp(a_done_on_a_worker_that_ends_does_not_count, false);
+    RUN_TESTp(a_done_on_a_worker_that_ends_does_not_count, true);
+    RUN_TEST(a_done_on_a_worker_that_ends_hides_nobody);
+    RUN_TESTp(a_wait_gets_a_worker_after_a_shrink, 1);
+    RUN_TESTp(a_wait_gets_a_worker_after_a_shrink, PLIM_NONE);
+    RUN_TEST(a_job_that_is_ready_gets_a_worker_without_permits);
+    RUN_TESTp(a_wait_with_a_limit_gets_a_worker, PLIM_KEEP);
+    RUN_TESTp(a_wait_with_a_limit_gets_a_worker, 1);
+    RUN_TESTp(so_many_jobs_end_until_a_worker_goes_on, 3, BULKHEAD_SUCCEEDED);
+    RUN_TESTp(so_many_jobs_end_until_a_worker_goes_on, 2, BULKHEAD_ABORTED);
+    RUN_TEST(a_thread_that_waits_twice_counts_once);
+    RUN_TESTp(a_call_that_nobody_can_try_again_has_failed, 0);
+    RUN_TESTp(a_call_that_nobody_can_try_again_has_failed, PLIM_S(PATIENCE_S));
+    RUN_TEST(a_done_cannot_rely_on_who_waits_for_it);
+    RUN_TEST(a_worker_that_waits_again_does_not_count);
+    RUN_TEST(a_submit_in_vain_leaves_the_queue_as_it_is);
+    RUN_TESTp(what_has_no_permit_yet_needs_no_worker, false);
+    RUN_TESTp(what_has_no_permit_yet_needs_no_worker, true);
+}
