@@ -33,7 +33,7 @@ static struct world {
     int refused, told;    /* with EAGAIN, with EDEADLK */
     bool destroyed;
     int64_t idle_ns;    /* 0: workers stay for ever */
-    plim_counter tasks; /* of an executor */
+    plim_counter tasks; /* of an executor; or what threads tell each other */
     void (*run[4])(void *);
     void *arg[4];
     int tasks_in, tasks_out;
@@ -234,6 +234,7 @@ static void leave_the_scene(void)
 {
     if (--world.left == 0) {
         explore_check(bulkhead_close(&world.b, BULKHEAD_DRAIN, PLIM_FOREVER) == 0);
+        explore_check(world.b.searching == 0 && world.b.starting == 0);
         explore_check(bulkhead_destroy(&world.b) == 0);
         world.destroyed = true;
         explore_free(&world.b, sizeof world.b);
@@ -317,6 +318,7 @@ static void all_given_back(void)
 #include "explore_callers.c"
 #include "explore_jobs.c"
 #include "explore_supervision.c"
+#include "explore_blocked.c"
 
 const explore_scenario *const explore_scenarios[] = {&two_on_one,
                                                      &all_time_out,
@@ -363,4 +365,14 @@ const explore_scenario *const explore_scenarios[] = {&two_on_one,
                                                      &entry_left,
                                                      &entry_inherited,
                                                      &idle_leaves,
+                                                     &chain_told,
+                                                     &done_beside_body,
+                                                     &given_up_or_cancelled,
+                                                     &nudged_in_vain,
+                                                     &one_given_up,
+                                                     &both_given_up,
+                                                     &waits_twice,
+                                                     &waits_on,
+                                                     &late_done,
+                                                     &stop_waits,
                                                      NULL};
