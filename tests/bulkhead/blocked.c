@@ -9,8 +9,9 @@
 typedef struct guest {
     bulkhead_job job;
     csem came, go;
-    bulkhead_job *awaits; /* this job, without a limit */
-    bool enters;          /* or for a permit */
+    bulkhead_job *awaits; /* this job, without a limit, */
+    bool reclaims;        /* or for its body; */
+    bool enters, invokes; /* or for a permit, or a call */
     int error;
     atomic_int over;
 } guest;
@@ -22,7 +23,10 @@ static void come_and_wait(guest *g)
     csem_release(&g->came);
     g->error = csem_acquire(&g->go); /* the teardown opens it, if nobody else does */
     if (g->awaits != NULL) {
-        g->error = bulkhead_wait(g->awaits, PLIM_FOREVER);
+        g->error = g->reclaims ? bulkhead_reclaim(g->awaits, PLIM_FOREVER)
+                               : bulkhead_wait(g->awaits, PLIM_FOREVER);
+    } else if (g->invokes) {
+        g->error = bulkhead_invoke(&on.b, nothing, NULL, NULL);
     } else if (g->enters) {
         g->error = bulkhead_enter(&on.b);
         if (g->error == 0) {
@@ -324,6 +328,57 @@ TEST a_wait_for_one_that_waits_for_a_permit_is_told(bool enters)
     ENDS_WELL();
 }
 
+/* The body of the first is over its time, but will not return. */
+TEST a_reclaim_of_one_that_waits_for_a_permit_is_told(void)
+{
+    guest *first = &guests[0], *second = &guests[1];
+    ASSERT(make(&on.b, BULKHEAD_ASYNC, 2, 0));
+    on.job[0] = (bulkhead_job){.run = run_nothing};
+    invite(first, false, &on.job[0]);
+    first->job.run_timeout_ns = PLIM_MS(1);
+    invite(second, false, &first->job);
+    second->reclaims = true;
+    ASSERT_INT(0, bulkhead_submit(&on.b, &first->job));
+    ASSERT_INT(0, bulkhead_submit(&on.b, &second->job));
+    ASSERT(comes(first) && comes(second));
+    ASSERT_INT(0, bulkhead_submit(&on.b, &on.job[0]));
+    ASSERT(goes_to_wait(first, 1));
+    ASSERT_INT(0, bulkhead_wait(&first->job, PLIM_S(PATIENCE_S)));
+    ASSERT_INT(BULKHEAD_TIMED_OUT, first->job.outcome);
+    csem_release(&second->go);
+    ASSERT(is_over(second));
+    ASSERT_INT(EDEADLK, second->error);
+    ASSERT(is_over(first));
+    ASSERT_INT(0, first->error);
+    ASSERT_INT(0, bulkhead_wait(&on.job[0], PLIM_S(PATIENCE_S)));
+    ENDS_WELL();
+}
+
+/* Others are let in before it, one by one, and nothing of that is a deadlock. */
+TEST a_call_inside_may_wait_for_a_place(void)
+{
+    guest *waits = &guests[0];
+    bulkhead_options options = {.type = BULKHEAD_ASYNC, .permits = 2, .queue = 1};
+    options.timeout_ns = PLIM_S(PATIENCE_S);
+    ASSERT_INT(0, make_with(&on.b, &options));
+    invite(waits, false, NULL);
+    waits->invokes = true;
+    ASSERT_INT(0, bulkhead_submit(&on.b, &waits->job));
+    ASSERT(comes(waits));
+    ASSERT_INT(0, bulkhead_submit(&on.b, &on.g[0].job));
+    ASSERT(has_entered(&on.g[0]));
+    ASSERT_INT(0, bulkhead_submit(&on.b, &on.g[1].job)); /* now the queue is full */
+    ASSERT(goes_to_wait(waits, 1));
+    ASSERT_FIGURES(&on.b, 2, 1);
+    let_go(&on.g[0]);
+    ASSERT(has_entered(&on.g[1]));
+    ASSERT_INT(0, atomic_load(&waits->over));
+    let_go(&on.g[1]);
+    ASSERT(is_over(waits));
+    ASSERT_INT(0, waits->error);
+    ENDS_WELL();
+}
+
 /* A job that makes a call, which waits for a third. */
 static struct calls {
     int invoked, submitted, waited;
@@ -378,6 +433,8 @@ SUITE(blocked_suite)
     RUN_TEST(a_done_may_wait_while_another_takes_long);
     RUN_TESTp(a_wait_for_one_that_waits_for_a_permit_is_told, false);
     RUN_TESTp(a_wait_for_one_that_waits_for_a_permit_is_told, true);
+    RUN_TEST(a_reclaim_of_one_that_waits_for_a_permit_is_told);
+    RUN_TEST(a_call_inside_may_wait_for_a_place);
     RUN_TESTp(a_call_that_its_caller_waits_for_is_told, 0);
     RUN_TESTp(a_call_that_its_caller_waits_for_is_told, PLIM_S(PATIENCE_S));
 }

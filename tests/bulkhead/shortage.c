@@ -411,6 +411,29 @@ TEST a_wait_with_a_limit_gets_a_worker(int32_t permits)
 
 /* ---- what is given up, and what is not ---- */
 
+static int wait_a_moment(bulkhead_job *job)
+{
+    part *p = job->arg;
+    scarce();
+    p->submitted = bulkhead_submit(&at.b, &at.p[1].job);
+    p->error = bulkhead_wait(&at.p[1].job, PLIM_MS(1));
+    return 0;
+}
+
+/* It ends by itself, and then its thread can run the job. */
+TEST a_wait_with_a_limit_gives_nothing_up(void)
+{
+    make(2);
+    at.p[0].job.run = wait_a_moment;
+    ASSERT_EQ_FMT(0, bulkhead_submit(&at.b, &at.p[0].job), "%d");
+    ASSERT(ends_as(&at.p[0], BULKHEAD_SUCCEEDED));
+    ASSERT_EQ_FMT(0, at.p[0].submitted, "%d");
+    ASSERT_EQ_FMT(ETIMEDOUT, at.p[0].error, "%d");
+    ASSERT(ends_as(&at.p[1], BULKHEAD_SUCCEEDED));
+    ASSERT(strait_ends());
+    PASS();
+}
+
 static int submit_two_and_wait_for_the_second(bulkhead_job *job)
 {
     part *p = job->arg;
@@ -616,19 +639,23 @@ TEST a_worker_that_waits_again_does_not_count(void)
     PASS();
 }
 
-/* It needs no worker before the test leaves, and by then there is one. */
-TEST a_submit_in_vain_leaves_the_queue_as_it_is(void)
+/* It needs no worker before the test leaves, and perhaps a visitor. By then there is one. */
+TEST a_submit_in_vain_leaves_the_queue_as_it_is(bool visited)
 {
     make(1);
     atomic_store(&idle_ns, PLIM_MS(1));
     ASSERT_EQ_FMT(0, bulkhead_enter(&at.b), "%d");
+    ASSERT(!visited || a_visitor_queues_up());
     ASSERT_EQ_FMT(0, bulkhead_submit(&at.b, &at.p[0].job), "%d");
     ASSERT(EVENTUALLY(bulkhead_snapshot(&at.b).workers == 0));
     scarce();
     ASSERT_EQ_FMT(EAGAIN, bulkhead_submit(&at.b, &at.p[1].job), "%d");
-    ASSERT_EQ_FMT(1u, bulkhead_snapshot(&at.b).queued, "%u");
+    ASSERT_EQ_FMT(visited ? 2u : 1u, bulkhead_snapshot(&at.b).queued, "%u");
     plenty();
     ASSERT_EQ_FMT(0, bulkhead_leave(&at.b), "%d");
+    if (visited) {
+        the_visitor_leaves();
+    }
     ASSERT(ends_as(&at.p[0], BULKHEAD_SUCCEEDED));
     ASSERT(strait_ends());
     PASS();
@@ -691,6 +718,7 @@ SUITE(bulkhead_shortage)
     RUN_TEST(a_job_that_is_ready_gets_a_worker_without_permits);
     RUN_TESTp(a_wait_with_a_limit_gets_a_worker, PLIM_KEEP);
     RUN_TESTp(a_wait_with_a_limit_gets_a_worker, 1);
+    RUN_TEST(a_wait_with_a_limit_gives_nothing_up);
     RUN_TESTp(so_many_jobs_end_until_a_worker_goes_on, 3, BULKHEAD_SUCCEEDED);
     RUN_TESTp(so_many_jobs_end_until_a_worker_goes_on, 2, BULKHEAD_ABORTED);
     RUN_TEST(a_thread_that_waits_twice_counts_once);
@@ -698,7 +726,8 @@ SUITE(bulkhead_shortage)
     RUN_TESTp(a_call_that_nobody_can_try_again_has_failed, PLIM_S(PATIENCE_S));
     RUN_TEST(a_done_cannot_rely_on_who_waits_for_it);
     RUN_TEST(a_worker_that_waits_again_does_not_count);
-    RUN_TEST(a_submit_in_vain_leaves_the_queue_as_it_is);
+    RUN_TESTp(a_submit_in_vain_leaves_the_queue_as_it_is, false);
+    RUN_TESTp(a_submit_in_vain_leaves_the_queue_as_it_is, true);
     RUN_TESTp(what_has_no_permit_yet_needs_no_worker, false);
     RUN_TESTp(what_has_no_permit_yet_needs_no_worker, true);
 }
