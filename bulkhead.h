@@ -4981,12 +4981,12 @@ PLIM_SLOW_ plim_worker_result bulkhead_thread_(void *arg)
     return 0;
 }
 
-/* Is a worker blocked in a wait for this job? */
+/* Does a worker wait for this job, and take another one after that? */
 PLIM_SLOW_ bool bulkhead_is_awaited_(const bulkhead *b, const bulkhead_job *job)
 {
     for (plim_node_ *node = b->blocked.first; node != NULL; node = node->next) {
         const bulkhead_blocked_ *at = (const bulkhead_blocked_ *)(const void *)node;
-        if (at->job == job && at->worker && !at->covered) {
+        if (at->job == job && at->worker && !at->covered && !bulkhead_is_stuck_(at->mine)) {
             return true;
         }
     }

@@ -462,6 +462,52 @@ TEST so_many_jobs_end_until_a_worker_goes_on(int32_t permits, bulkhead_outcome f
     PASS();
 }
 
+static int wait_for_part_3(bulkhead_job *job)
+{
+    part *p = job->arg;
+    csem_release(&p->came);
+    p->error = passes(&p->go) ? bulkhead_wait(&at.p[3].job, PLIM_FOREVER) : -1;
+    return 0;
+}
+
+static int wait_for_part_2_and_stay(bulkhead_job *job)
+{
+    wait_for_part_2(job);
+    return passes(&at.p[4].go) ? 0 : EIO;
+}
+
+/* Two workers wait. One of them is over its time, and takes no job when it goes on: it is not enough
+ * to end what that one waits for. */
+TEST a_worker_that_is_stuck_does_not_go_on(void)
+{
+    part *waits = &at.p[0], *stuck = &at.p[1];
+    make(4);
+    atomic_store(&threads_left, 3); /* two workers, and the supervisor */
+    waits->job.run = wait_for_part_3;
+    stuck->job.run = wait_for_part_2_and_stay;
+    stuck->job.run_timeout_ns = PLIM_MS(100);
+    ASSERT_EQ_FMT(0, bulkhead_submit(&at.b, &waits->job), "%d");
+    ASSERT_EQ_FMT(0, bulkhead_submit(&at.b, &stuck->job), "%d");
+    ASSERT(passes(&waits->came) && passes(&stuck->came));
+    ASSERT_EQ_FMT(0, bulkhead_enter(&at.b), "%d");
+    ASSERT_EQ_FMT(0, bulkhead_enter(&at.b), "%d");
+    ASSERT_EQ_FMT(0, bulkhead_submit(&at.b, &at.p[2].job), "%d");
+    ASSERT_EQ_FMT(0, bulkhead_submit(&at.b, &at.p[3].job), "%d");
+    csem_release(&waits->go);
+    csem_release(&stuck->go);
+    ASSERT(is_stuck_and_alone());
+    ASSERT_EQ_FMT(0, bulkhead_leave(&at.b), "%d");
+    ASSERT(ends_as(&at.p[2], BULKHEAD_ABORTED));
+    ASSERT(ends_as(&at.p[3], BULKHEAD_ABORTED));
+    ASSERT(ends_as(waits, BULKHEAD_SUCCEEDED));
+    ASSERT_EQ_FMT(0, waits->error, "%d");
+    csem_release(&at.p[4].go);
+    ASSERT_EQ_FMT(0, bulkhead_reclaim(&stuck->job, PLIM_S(PATIENCE_S)), "%d");
+    ASSERT_EQ_FMT(0, bulkhead_leave(&at.b), "%d");
+    ASSERT(strait_ends());
+    PASS();
+}
+
 static int wait_for_part_2_meanwhile(bulkhead_job *job)
 {
     part *p = job->arg;
@@ -721,6 +767,7 @@ SUITE(bulkhead_shortage)
     RUN_TEST(a_wait_with_a_limit_gives_nothing_up);
     RUN_TESTp(so_many_jobs_end_until_a_worker_goes_on, 3, BULKHEAD_SUCCEEDED);
     RUN_TESTp(so_many_jobs_end_until_a_worker_goes_on, 2, BULKHEAD_ABORTED);
+    RUN_TEST(a_worker_that_is_stuck_does_not_go_on);
     RUN_TEST(a_thread_that_waits_twice_counts_once);
     RUN_TESTp(a_call_that_nobody_can_try_again_has_failed, 0);
     RUN_TESTp(a_call_that_nobody_can_try_again_has_failed, PLIM_S(PATIENCE_S));
