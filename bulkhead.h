@@ -3915,14 +3915,16 @@ static inline bulkhead_blocked_ bulkhead_not_blocked_(void)
 /* Does the thread still wait? `for_ever`: and would not stop by itself. */
 PLIM_SLOW_ bool bulkhead_is_blocked_(const bulkhead_blocked_ *at, bool for_ever)
 {
-    bool waits = at->waiter != NULL && plim_load_relaxed_(&at->waiter->state) == PLIM_WAITING_;
-    bool limited = at->limited;
+    bool waits, limited = at->limited;
     if (at->job != NULL) {
-        waits = plim_available_(plim_load_relaxed_(&at->job->over_.word)) == 0 ||
-                (at->returns && bulkhead_is_stuck_(at->job));
-        limited = limited && !(at->until_begun && at->job->attempt != 0);
+        const bool goes_on = plim_available_(plim_load_relaxed_(&at->job->over_.word)) == 0;
+        const bool runs_on = bulkhead_is_stuck_(at->job), begun = at->job->attempt != 0;
+        waits = goes_on | (at->returns & runs_on);
+        limited = limited & !(at->until_begun & begun);
+    } else {
+        waits = plim_load_relaxed_(&at->waiter->state) == PLIM_WAITING_;
     }
-    return waits && !at->covered && !(for_ever && limited);
+    return waits & !at->covered & !(for_ever & limited);
 }
 
 /* How many workers will take a job as soon as they can: not those that are stuck, or wait for this
@@ -3932,7 +3934,9 @@ PLIM_SLOW_ uint64_t bulkhead_able_(const bulkhead *b, bool for_ever)
     uint64_t able = b->threads - b->stuck;
     for (plim_node_ *node = b->blocked.first; node != NULL; node = node->next) {
         const bulkhead_blocked_ *at = (const bulkhead_blocked_ *)(const void *)node;
-        able -= at->worker && !bulkhead_is_stuck_(at->mine) && bulkhead_is_blocked_(at, for_ever);
+        const bool blocked = bulkhead_is_blocked_(at, for_ever);
+        const bool takes_none = at->worker & blocked & !bulkhead_is_stuck_(at->mine);
+        able -= takes_none;
     }
     return able;
 }
@@ -4986,7 +4990,8 @@ PLIM_SLOW_ bool bulkhead_is_awaited_(const bulkhead *b, const bulkhead_job *job)
 {
     for (plim_node_ *node = b->blocked.first; node != NULL; node = node->next) {
         const bulkhead_blocked_ *at = (const bulkhead_blocked_ *)(const void *)node;
-        if (at->job == job && at->worker && !at->covered && !bulkhead_is_stuck_(at->mine)) {
+        const bool works = at->worker & !at->covered & !bulkhead_is_stuck_(at->mine);
+        if (works & (at->job == job)) {
             return true;
         }
     }
@@ -5308,14 +5313,14 @@ PLIM_SLOW_ bool bulkhead_is_too_deep_(const bulkhead *b, const bulkhead_section_
     const int64_t available = bulkhead_available_(s->word);
     const uint64_t ready = plim_load_relaxed_(&b->ready);
     const uint64_t in_use = plim_load_relaxed_(&b->permits) - (uint64_t)available;
-    uint64_t waiting = self->held + (self->serves ? ready : 0);
+    uint64_t waiting = self->held + self->serves * ready;
     if (waiting == 0 || available > 0) {
         return false;
     }
     for (plim_node_ *at = b->blocked.first; at != NULL; at = at->next) {
         const bulkhead_blocked_ *other = (const bulkhead_blocked_ *)(const void *)at;
         bool counts = other->thread != self->thread && bulkhead_is_blocked_(other, true);
-        waiting += counts ? other->held + (other->serves ? ready : 0) : 0;
+        waiting += counts ? other->held + other->serves * ready : 0;
     }
     return waiting >= in_use;
 }
@@ -5337,9 +5342,9 @@ PLIM_SLOW_ void bulkhead_block_(bulkhead *b, bulkhead_section_ *s, bulkhead_bloc
     self->job = job;
     self->waiter = waiter;
     self->listed = true;
-    for (plim_node_ *at = b->blocked.last; at != NULL && self->outer == NULL; at = at->prev) {
+    for (plim_node_ *at = b->blocked.first; at != NULL; at = at->next) { /* the last one counts */
         bulkhead_blocked_ *other = (bulkhead_blocked_ *)(void *)at;
-        self->outer = other->thread == self->thread ? other : NULL;
+        self->outer = other->thread == self->thread ? other : self->outer;
     }
     if (self->outer != NULL) {
         self->outer->covered = true;

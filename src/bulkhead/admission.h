@@ -36,14 +36,16 @@ static inline bulkhead_blocked_ bulkhead_not_blocked_(void)
 /* Does the thread still wait? `for_ever`: and would not stop by itself. */
 PLIM_SLOW_ bool bulkhead_is_blocked_(const bulkhead_blocked_ *at, bool for_ever)
 {
-    bool waits = at->waiter != NULL && plim_load_relaxed_(&at->waiter->state) == PLIM_WAITING_;
-    bool limited = at->limited;
+    bool waits, limited = at->limited;
     if (at->job != NULL) {
-        waits = plim_available_(plim_load_relaxed_(&at->job->over_.word)) == 0 ||
-                (at->returns && bulkhead_is_stuck_(at->job));
-        limited = limited && !(at->until_begun && at->job->attempt != 0);
+        const bool goes_on = plim_available_(plim_load_relaxed_(&at->job->over_.word)) == 0;
+        const bool runs_on = bulkhead_is_stuck_(at->job), begun = at->job->attempt != 0;
+        waits = goes_on | (at->returns & runs_on);
+        limited = limited & !(at->until_begun & begun);
+    } else {
+        waits = plim_load_relaxed_(&at->waiter->state) == PLIM_WAITING_;
     }
-    return waits && !at->covered && !(for_ever && limited);
+    return waits & !at->covered & !(for_ever & limited);
 }
 
 /* How many workers will take a job as soon as they can: not those that are stuck, or wait for this
@@ -53,7 +55,9 @@ PLIM_SLOW_ uint64_t bulkhead_able_(const bulkhead *b, bool for_ever)
     uint64_t able = b->threads - b->stuck;
     for (plim_node_ *node = b->blocked.first; node != NULL; node = node->next) {
         const bulkhead_blocked_ *at = (const bulkhead_blocked_ *)(const void *)node;
-        able -= at->worker && !bulkhead_is_stuck_(at->mine) && bulkhead_is_blocked_(at, for_ever);
+        const bool blocked = bulkhead_is_blocked_(at, for_ever);
+        const bool takes_none = at->worker & blocked & !bulkhead_is_stuck_(at->mine);
+        able -= takes_none;
     }
     return able;
 }

@@ -94,14 +94,14 @@ PLIM_SLOW_ bool bulkhead_is_too_deep_(const bulkhead *b, const bulkhead_section_
     const int64_t available = bulkhead_available_(s->word);
     const uint64_t ready = plim_load_relaxed_(&b->ready);
     const uint64_t in_use = plim_load_relaxed_(&b->permits) - (uint64_t)available;
-    uint64_t waiting = self->held + (self->serves ? ready : 0);
+    uint64_t waiting = self->held + self->serves * ready;
     if (waiting == 0 || available > 0) {
         return false;
     }
     for (plim_node_ *at = b->blocked.first; at != NULL; at = at->next) {
         const bulkhead_blocked_ *other = (const bulkhead_blocked_ *)(const void *)at;
         bool counts = other->thread != self->thread && bulkhead_is_blocked_(other, true);
-        waiting += counts ? other->held + (other->serves ? ready : 0) : 0;
+        waiting += counts ? other->held + other->serves * ready : 0;
     }
     return waiting >= in_use;
 }
@@ -123,9 +123,9 @@ PLIM_SLOW_ void bulkhead_block_(bulkhead *b, bulkhead_section_ *s, bulkhead_bloc
     self->job = job;
     self->waiter = waiter;
     self->listed = true;
-    for (plim_node_ *at = b->blocked.last; at != NULL && self->outer == NULL; at = at->prev) {
+    for (plim_node_ *at = b->blocked.first; at != NULL; at = at->next) { /* the last one counts */
         bulkhead_blocked_ *other = (bulkhead_blocked_ *)(void *)at;
-        self->outer = other->thread == self->thread ? other : NULL;
+        self->outer = other->thread == self->thread ? other : self->outer;
     }
     if (self->outer != NULL) {
         self->outer->covered = true;

@@ -289,7 +289,8 @@ PLIM_SLOW_ bool bulkhead_is_awaited_(const bulkhead *b, const bulkhead_job *job)
 {
     for (plim_node_ *node = b->blocked.first; node != NULL; node = node->next) {
         const bulkhead_blocked_ *at = (const bulkhead_blocked_ *)(const void *)node;
-        if (at->job == job && at->worker && !at->covered && !bulkhead_is_stuck_(at->mine)) {
+        const bool works = at->worker & !at->covered & !bulkhead_is_stuck_(at->mine);
+        if (works & (at->job == job)) {
             return true;
         }
     }

@@ -454,8 +454,9 @@ TEST an_invoke_in_a_done_gets_another_worker(int32_t permits)
     PASS();
 }
 
-/* The supervisor ends the job, and its done would wait for itself. */
-TEST a_done_on_the_supervisor_is_told(void)
+/* The supervisor ends the job, and its done would wait for itself: by a call, or for a job that waits
+ * in the queue, and may need the supervisor. */
+TEST a_done_on_the_supervisor_is_told(void (*done)(bulkhead_job *job), int answer)
 {
     bulkhead b;
     actor a, gate;
@@ -465,11 +466,11 @@ TEST a_done_on_the_supervisor_is_told(void)
     actor_init(&gate, &b);
     ASSERT_INT(0, bulkhead_submit(&b, &gate.job));
     a.job.start_within_ns = PLIM_MS(1);
-    a.job.done = invoke_in_done;
+    a.job.done = done;
     ASSERT_INT(0, bulkhead_submit(&b, &a.job));
     ASSERT_INT(0, bulkhead_wait(&a.job, PLIM_FOREVER));
     ASSERT_INT(BULKHEAD_EXPIRED, a.job.outcome);
-    ASSERT_INT(EDEADLK, atomic_load(&a.answer));
+    ASSERT_INT(answer, atomic_load(&a.answer));
     ASSERT_INT(EDEADLK, atomic_load(&a.second));
     csem_release(&gate.go);
     ASSERT(ends_well(&b));
@@ -747,7 +748,8 @@ SUITE(bulkhead_corners)
     RUN_TESTp(an_invoke_in_a_done_is_told, false, 2, 0);
     RUN_TESTp(an_invoke_in_a_done_gets_another_worker, 2);
     RUN_TESTp(an_invoke_in_a_done_gets_another_worker, 3);
-    RUN_TEST(a_done_on_the_supervisor_is_told);
+    RUN_TESTp(a_done_on_the_supervisor_is_told, invoke_in_done, EDEADLK);
+    RUN_TESTp(a_done_on_the_supervisor_is_told, wait_for_other, 0);
     RUN_TEST(a_done_of_who_cancels_is_told);
     RUN_TEST(a_worker_start_that_would_wait_for_itself_is_told);
     RUN_TEST(a_timed_wait_inside_a_job_gives_up);
