@@ -93,12 +93,15 @@ PLIM_SLOW_ bool loop_scheduler_close_here_(loop_scheduler *l, int64_t until)
     int64_t now = plim_now_();
     int64_t last = plim_deadline_(now > until ? now : until, LOOP_SCHEDULER_GRACES_NS_);
     int end = 0;
-    while (end != ESHUTDOWN && now < last) {
+    while (end != ESHUTDOWN) {
         bool late = now >= until;
-        if (late && until > 0) {
+        if (late && until > 0) { /* whatever comes: what has not begun is ended, and not drained */
             loop_scheduler_lock_(l);
             loop_scheduler_hurry_(l);
             loop_scheduler_unlock_(l);
+        }
+        if (now >= last) {
+            break;
         }
         int64_t grace = until > 0 ? now + LOOP_SCHEDULER_GRACE_NS_ : 0;
         end = loop_scheduler_step_once_(l, late ? grace : until);
