@@ -726,7 +726,7 @@ for second; do
             for cc in $first_c; do
                 job "expect_error 'headers of different releases' $cc -std=c11 -fsyntax-only $file"
             done
-            for cxx in $first_cxx; do
+            for cxx in ${all:+$first_cxx}; do # the preprocessor says so, in either language
                 job "expect_error 'headers of different releases' $cxx -x c++ -std=c++11 -fsyntax-only $file"
             done
         done

@@ -213,8 +213,8 @@ first_cxx=$(set -- $cxx_compilers && echo "${1-}")
 
 deep=yes
 way 'our directory by -I, included with quotes' '-I ours' quote
-way 'by -isystem' '-isystem ours' quote
 [ -n "$quick$all" ] || deep=no
+way 'by -isystem' '-isystem ours' quote
 way 'in the directory of the file, and that by -I' '-I same' same
 way 'vendored in a directory called include/' '-I vendored/include' quote
 if [ -n "$quick" ]; then

@@ -29,16 +29,26 @@ if ! printf '#include <ucontext.h>\nint main(void) { getcontext(0); makecontext(
 fi
 rm "$build/explore/probe.$$"
 
-# make_explorer NAME DIRECTORY HEADER FLAGS: one as it ships; of the counter, one with the small
-# fields of its word at 1 bit and one that processes share
+# make_explorer NAME DIRECTORY HEADER FLAGS [HINT]: one as it ships; of the counter, one with the
+# small fields of its word at 1 bit and one that processes share. With a hint, only the one it is for.
 make_explorer() {
     mkdir -p "$2"
-    $cc $flags $4 -DPLIM_HEADER="\"$3\"" "$engine" "tests/$1/explore.c" -o "$2/explore" || return 1
-    [ "$1" = semaphore ] || return 0
-    $cc $flags $4 -DPLIM_HEADER="\"$3\"" -DEXPLORE_TIGHT "$engine" "tests/$1/explore.c" \
-        -o "$2/explore_tight" || return 1
-    $cc $flags $4 -DPLIM_HEADER="\"$3\"" -DPLIM_PROCESS_SHARED "$engine" "tests/$1/explore.c" \
-        -o "$2/explore_shared"
+    kinds='plain'
+    [ "$1" != semaphore ] || kinds='plain tight shared'
+    case ${5-} in
+    '') ;;
+    "tight "* | "shared "*) kinds=${5%% *} ;;
+    *) kinds=plain ;;
+    esac
+    for kind in $kinds; do
+        case $kind in
+        plain) program=explore special= ;;
+        tight) program=explore_tight special=-DEXPLORE_TIGHT ;;
+        shared) program=explore_shared special=-DPLIM_PROCESS_SHARED ;;
+        esac
+        $cc $flags $4 -DPLIM_HEADER="\"$3\"" $special "$engine" "tests/$1/explore.c" -o "$2/$program" ||
+            return 1
+    done
 }
 
 check() {
@@ -92,7 +102,7 @@ try_fault() {
         echo "  NOT BUILT  $fault"
         return 1
     fi
-    if [ "$mode" = '' ] && make_explorer "$1" "$mutant" "$root/$1/mutant$2.h" "-w -O0" &&
+    if [ "$mode" = '' ] && make_explorer "$1" "$mutant" "$root/$1/mutant$2.h" "-w -O0" "$hint" &&
         found_by_hint "$mutant" "$hint"; then
         echo "  found      $fault ($why)"
     elif ! make_explorer "$1" "$mutant" "$root/$1/mutant$2.h" "-w -O2"; then
