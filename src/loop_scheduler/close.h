@@ -147,6 +147,9 @@ PLIM_SLOW_ bool loop_scheduler_wait_for_end_(loop_scheduler *l, int64_t until)
     while (!loop_scheduler_has_ended_(l)) {
         uint64_t done = l->ran_ + l->cancelled_ + l->fired_;
         bool late = now >= until;
+        if (late) { /* perhaps from the start: what has not begun is ended, and not drained */
+            loop_scheduler_hurry_(l);
+        }
         plim_waiter_ self;
         if (loop_scheduler_is_left_alone_(l)) {
             if (!loop_scheduler_end_here_(l, until)) {
@@ -166,7 +169,6 @@ PLIM_SLOW_ bool loop_scheduler_wait_for_end_(loop_scheduler *l, int64_t until)
             if (late && (done == l->ran_ + l->cancelled_ + l->fired_ || now >= last)) {
                 return false;
             }
-            loop_scheduler_hurry_(l);
         }
     }
     return true;

@@ -243,7 +243,8 @@ TEST a_cancel_races_with_the_work_and_one_of_them_wins(void)
     ENDS_WELL();
 }
 
-TEST close_waits_for_work_and_tells_it(int how, bool running)
+/* 1 ns has passed before the closer looks for the first time. */
+TEST close_waits_for_work_and_tells_it(int how, bool running, int64_t timeout_ns)
 {
     ASSERT(make(&on.l, 0));
     if (running) {
@@ -255,8 +256,8 @@ TEST close_waits_for_work_and_tells_it(int how, bool running)
         ASSERT_INT(0, csem_acquire_for(&on.k[i].entered, PLIM_S(PATIENCE_S)));
     }
     int64_t from = plim_now_();
-    ASSERT_INT(ETIMEDOUT, loop_scheduler_close(&on.l, how, PLIM_MS(3)));
-    ASSERT(plim_now_() - from >= PLIM_MS(3));
+    ASSERT_INT(ETIMEDOUT, loop_scheduler_close(&on.l, how, timeout_ns));
+    ASSERT(plim_now_() - from >= timeout_ns);
     ASSERT_INT(EBUSY, loop_scheduler_destroy(&on.l));
     ASSERT_INT(2, loop_scheduler_snapshot(&on.l).offloaded);
     start_close(&on.c[0], how);
@@ -514,10 +515,12 @@ SUITE(work_elsewhere_suite)
     RUN_TEST(work_that_has_not_begun_can_be_cancelled);
     RUN_TEST(work_that_runs_or_has_run_cannot_be_cancelled);
     RUN_TEST(a_cancel_races_with_the_work_and_one_of_them_wins);
-    RUN_TESTp(close_waits_for_work_and_tells_it, LOOP_SCHEDULER_DRAIN, false);
-    RUN_TESTp(close_waits_for_work_and_tells_it, LOOP_SCHEDULER_DRAIN, true);
-    RUN_TESTp(close_waits_for_work_and_tells_it, LOOP_SCHEDULER_NOW, false);
-    RUN_TESTp(close_waits_for_work_and_tells_it, LOOP_SCHEDULER_NOW, true);
+    for (int64_t timeout_ns = 1; timeout_ns <= PLIM_MS(3); timeout_ns *= 3000000) {
+        RUN_TESTp(close_waits_for_work_and_tells_it, LOOP_SCHEDULER_DRAIN, false, timeout_ns);
+        RUN_TESTp(close_waits_for_work_and_tells_it, LOOP_SCHEDULER_DRAIN, true, timeout_ns);
+        RUN_TESTp(close_waits_for_work_and_tells_it, LOOP_SCHEDULER_NOW, false, timeout_ns);
+        RUN_TESTp(close_waits_for_work_and_tells_it, LOOP_SCHEDULER_NOW, true, timeout_ns);
+    }
     RUN_TESTp(a_drain_brings_back_what_its_tasks_offload, NOBODY);
     RUN_TESTp(a_drain_brings_back_what_its_tasks_offload, OWN_THREAD);
     RUN_TESTp(a_loop_that_is_closed_ends_when_the_last_work_is_refused, LOOP_SCHEDULER_DRAIN,
