@@ -14,7 +14,7 @@ export BUILD CC CXX CFLAGS WARNINGS GREATEST PREFIX INCLUDEDIR DESTDIR INSTALL Q
 
 .PHONY: help
 help: # this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' Makefile
 
 # ---- the common ones. tests/checks.list says what each section runs, side by side.
 
@@ -44,6 +44,10 @@ tour: $(TOUR:%=$(BUILD)/examples/%) ## what else each header can do
 	@echo "loop_scheduler.h: a chat room on one thread, without a lock"
 	@$(BUILD)/examples/loop_chat
 
+.PHONY: http-worker
+http-worker: $(addprefix $(BUILD)/examples/http_worker/,plain load_main) ## an HTTP server, and a client that loads it
+	@echo "Start $<, try it with curl, and load it with $(word 2,$^) 8080"
+
 bench: ## our headers beside the limit and their peers (QUICK=1: rough, in a minute)
 	@bench/run.sh
 bench-report: # the end of it, again from the JSON of the last run
@@ -68,13 +72,13 @@ valgrind: ## the unit tests under valgrind's memcheck
 	@tests/run.sh valgrind
 coverage: ## lines and branches of the headers that the tests reach
 	@tests/run.sh coverage
-cross: ## the unit tests on other targets, by qemu and wine
+cross: # the unit tests on other targets, by qemu and wine
 	@tests/run.sh cross
 
 # ---- housekeeping
 
 FORMATTED = $(wildcard src/*.h src/*/*.h tests/*.[ch] tests/*/*.[ch] tests/*/*.cc bench/*.[ch] \
-            bench/*.cc examples/*.c)
+            bench/*.cc examples/*.c examples/*/*.[ch])
 
 .PHONY: format check-format stamp check-stamp check-version check-docs
 format: ## lay out the code as .clang-format says
@@ -124,28 +128,51 @@ SANITIZE       = -std=gnu11 -Og -g1 -fno-omit-frame-pointer
 FLAGS_tsan     = $(SANITIZE) -fsanitize=thread
 FLAGS_asan     = $(SANITIZE) -fsanitize=address,undefined -fno-sanitize-recover=all -DPLIM_USE_PTHREADS
 FLAGS_coverage = -std=gnu11 -O0 -g --coverage -fprofile-update=atomic
-# tests/NAME/explore.c by itself; tests/explorer/run.sh makes the explorer of a module as a whole
-FLAGS_explored = -iquote tests/explorer -DPLIM_HEADER='"$(CURDIR)/$(*D).h"' tests/explorer/explorer.c
+# tests/NAME/explore.c with an engine that is optimised and has no other flags;
+# tests/explorer/run.sh makes the explorer of a module as a whole
+FLAGS_explored = -iquote tests/explorer -DPLIM_HEADER='"$(CURDIR)/$(*D).h"' $@.engine.o
 
 # GREATEST=path/to/greatest.h takes the genuine test framework instead of ours; it has warnings of
 # its own, so ours are off then.
 TEST_FLAGS = $(if $(GREATEST),-w -D_GNU_SOURCE -include $(abspath $(GREATEST)),$(WARNINGS))
 parts      = $(subst ., ,$*)
 
-$(BUILD)/tests/%: Makefile
+# A program of several files: PARTS_NAME is what it has besides tests/NAME.c or examples/NAME.c. The
+# lists of what a compilation read know the last file only, so the headers beside the parts are here.
+HTTP   = $(addprefix examples/http_worker/,http.c http_line.c http_text.c http_response.c)
+SERVER = $(HTTP) $(addprefix examples/http_worker/,server.c port.c connection.c)
+LOAD   = $(addprefix examples/http_worker/,load.c load_print.c)
+PARTS_http_worker/parser    = $(HTTP)
+PARTS_http_worker/fuzz      = $(HTTP)
+PARTS_http_worker/server    = $(SERVER)
+PARTS_http_worker/ends      = $(SERVER)
+PARTS_http_worker/load      = $(SERVER) $(LOAD)
+PARTS_http_worker/plain     = $(SERVER)
+PARTS_http_worker/load_main = $(LOAD)
+whole = $(PARTS_$1) $(wildcard $(addsuffix *.h,$(sort $(dir $(PARTS_$1)))))
+
+.SECONDEXPANSION:
+$(BUILD)/tests/%: Makefile $$(call whole,$$(firstword $$(subst ., ,$$*)))
 	@mkdir -p $(@D)
+	$(if $(filter explored,$(parts)),$(CC) $(STD) -O2 -c tests/explorer/explorer.c -o $@.engine.o)
 	$(CC) $(STD) -O0 $(TEST_FLAGS) $(foreach v,$(wordlist 2,9,$(parts)),$(FLAGS_$v)) $(CFLAGS) \
-	  -MMD -MP -MF $@.d -MT $@ tests/$(firstword $(parts)).c -o $@ -pthread
+	  -MMD -MP -MF $@.d -MT $@ $(PARTS_$(firstword $(parts))) tests/$(firstword $(parts)).c -o $@ \
+	  -pthread -lm
+
+$(patsubst tests/%.c,$(BUILD)/tests/%.explored.coverage,$(wildcard tests/*/explore.c)): \
+  $(wildcard tests/explorer/*.[ch])
 
 # SQLite is used by an example, if it is there (\043 is a number sign)
 SQLITE = $(shell printf '\043include <sqlite3.h>\nint main(void) { return !sqlite3_libversion_number(); }\n' | \
            $(CC) -x c - -o $@.sqlite -lsqlite3 2>/dev/null && echo -DWITH_SQLITE -lsqlite3)
 LIBS_pooled_workers = $(SQLITE)
 
-$(BUILD)/examples/%: Makefile
+$(BUILD)/examples/%: Makefile $$(call whole,$$*)
 	@mkdir -p $(@D)
-	$(CC) $(STD) -O1 $(WARNINGS) $(CFLAGS) -MMD -MP -MF $@.d -MT $@ examples/$*.c -o $@ -pthread $(LIBS_$*)
+	$(CC) $(STD) -O1 $(WARNINGS) $(CFLAGS) -MMD -MP -MF $@.d -MT $@ $(PARTS_$*) examples/$*.c -o $@ \
+	  -pthread -lm $(LIBS_$*)
 
 # Programs depend on what their last compilation read; nothing makes these lists but that.
 $(BUILD)/tests/%.d $(BUILD)/examples/%.d: ;
--include $(wildcard $(BUILD)/tests/*/*.d $(BUILD)/tests/*.d $(BUILD)/examples/*.d)
+-include $(wildcard $(BUILD)/tests/*/*.d $(BUILD)/tests/*.d $(BUILD)/examples/*.d \
+           $(BUILD)/examples/*/*.d)

@@ -4,14 +4,14 @@
 # word size, byte order, alignment, system call numbers. (Emulation on x86 does not show memory-order
 # bugs.) What is not installed is named as skipped.
 #
-#   cross.sh [-a] [TARGET...]     default: all targets, one program of each module, not optimised;
+#   cross.sh [-a] [TARGET...]     default: all targets, a program or two of each module, not optimised;
 #                                 -a: more programs, optimised
 #
 # Environment: BUILD.
 build=${BUILD:-build}/cross
 mkdir -p "$build"
 passed=0 failed=0 skipped=0
-each="core/test semaphore/test weighted_sem/test bulkhead/test loop_scheduler/test
+each="core/test semaphore/test weighted_sem/test bulkhead/test bulkhead/exact loop_scheduler/test
     metrics/test"
 programs=$each optimise=-O0
 if [ "${1-}" = -a ]; then

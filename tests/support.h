@@ -23,7 +23,8 @@ enum { THREAD_ENDS_ARE_NOTICED = 0 };
 enum { THREAD_ENDS_ARE_NOTICED = 1 };
 #endif
 
-/* Sleeps at least so long. */
+/* Sleeps at least so long. Whoever calls it says why, unless it does so in a loop: then it looks
+ * again and again for what it waits for, as EVENTUALLY does. */
 static inline void rest(int64_t ns)
 {
     plim_nap_(plim_now_() + ns);

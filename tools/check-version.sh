@@ -18,7 +18,7 @@ done
 says src/core/platform.h "define PLIM_CORE_VERSION $number /* $want,"
 says src/core/platform.h "PLIM_CORE_VERSION != $number"
 says src/core/platform.h "(core $want)"
-says src/core/places.h "plim_place_of_thread_${number}_"
+says src/core/here.h "plim_place_of_thread_${number}_"
 says metrics.h "define PLIM_METRICS_VERSION $number /* $want,"
 says metrics.h "PLIM_CORE_VERSION != $number)"
 says metrics.h "PLIM_METRICS_VERSION != $number)"

@@ -6,8 +6,10 @@
 #
 # Which header and which compiler, standard, switch or target vary by themselves: each header is
 # compiled alone in the main modes, and every other mode compiles all headers in one file (called
-# "every"). Guards are the preprocessor's, so one compiler tries all pairs. --all asks for each
-# header in each mode, in more standards, and for code from every compiler: it is for `make nightly`.
+# "every"). Guards are the preprocessor's, so one compiler tries them. What one compilation answers
+# is not asked again: strict C11 and C++11 where symbols are looked at, and what -Weverything has in
+# it, there. --all asks for each header in each mode, in more standards, and for code from every
+# compiler: it is for `make nightly`.
 # --quick takes cc and c++ only, and the combinations that break first, and compiles most of them no
 # further than errors of language and names show.
 # Environment: CC, CXX, BUILD (build), JOBS (2). Every header NAME.h needs a use_NAME.c here, which
@@ -177,139 +179,8 @@ with_cxx()
     done
 }
 
-# ---- Checks that are more than one command -------------------------------------------------------
-
-serial=0
-object() # sets object to a new name: two jobs must not write the same file
-{
-    serial=$((serial + 1))
-    object=$serial.o
-}
-
-# symbols NM OBJECT ALLOCATES: what it defines and what it refers to
-symbols()
-{
-    "$1" -P "$2" >"$2.nm" || return 1
-    awk -v allocates="$3" '
-        # Before anything is excused as of the test: its objects must not be initialised late.
-        $1 ~ /^_?_ZGV|__cxa_guard|GLOBAL__sub_I|cxx_global_var_init/ {
-            print "error: initialised at run time: " $1; bad = 1
-        }
-        { name = $1; type = $2; own = name ~ /(^_?|[0-9.])use_/; seen = seen || own }
-        type ~ /^[Uwv]$/ {
-            if (name ~ /^_?__atomic_/) {
-                print "error: needs libatomic: " name; bad = 1
-            }
-            if (!allocates && (name ~ /^_?(malloc|calloc|realloc|free|aligned_alloc)$/ ||
-                               name ~ /^_?posix_memalign$|^_Z(nw|na|dl|da)/)) {
-                print "error: allocates: " name; bad = 1
-            }
-            next
-        }
-        own { next }
-        # In C++ the functions of <atomic> are weak symbols, if they are not inlined.
-        type ~ /^[WV]$/ && name ~ /^_?_ZN?K?St|^__clang_call_terminate$|^DW\.ref\./ { next }
-        type ~ /^[WV]$/ && name ~ /^__(x86|aarch64|gxx)/ { next }
-        # What a thread runs, see src/core/places.h: one weak symbol, or where there is none static.
-        type ~ /^[WV]$/ && name == "plim_place_of_thread_100_" { next }
-        type ~ /^[A-Zu]$/ { print "error: defines a global symbol: " name " " type; bad = 1 }
-        type ~ /^[bdsg]$/ && name !~ /^\./ && name !~ /plim_place_of_thread_([.]|$)/ {
-            print "error: static data: " name
-            bad = 1
-        }
-        END { if (!seen) { print "error: the test itself is not in there"; bad = 1 } exit bad }
-    ' "$2.nm"
-}
-
-# built NM ALLOCATES OBJECT COMMAND...: compiles, then looks at the symbols
-built()
-{
-    nm=$1
-    allocates=$2
-    output=$3
-    shift 3
-    "$@" -c -o "$output" && symbols "$nm" "$output" "$allocates"
-}
-
-# refers TO NOT-TO OBJECT COMMAND...: compiles, then checks which functions it refers to: each in
-# the first list, none in the second
-refers()
-{
-    to=$1
-    not_to=$2
-    output=$3
-    shift 3
-    "$@" -c -o "$output" && nm -P "$output" >"$output.nm" || return 1
-    for callee in $to; do
-        grep -q "^_\{0,1\}$callee U" "$output.nm" || {
-            echo "error: does not refer to $callee"
-            return 1
-        }
-    done
-    for callee in $not_to; do
-        ! grep "^_\{0,1\}$callee U" "$output.nm" || {
-            echo "error: refers to $callee"
-            return 1
-        }
-    done
-}
-
-# expands MACRO TEXT HEADER COMMAND...: after the header, with these flags, MACRO stands for TEXT
-expands()
-{
-    macro=$1
-    text=$2
-    probed=$3
-    shift 3
-    got=$({ include "$probed" && echo "PROBE $macro"; } | "$@" -E - | sed -n 's/^PROBE *//p' | tr -d ' ')
-    [ "$got" = "$text" ] || {
-        echo "error: $macro is $got, not $text"
-        return 1
-    }
-}
-
-# complete NAME HEADER: use_NAME.c mentions every public function and macro that has the header's
-# own prefix; what ends in _ is private. metrics.h has more of them after the others.
-complete()
-{
-    include every.h "$2" | $first_c -I. -E -dD - | awk -v header="$2" -f "$here/scan.awk" |
-        awk -v own="$(prefix "$1")_" '($1 == "function" || $1 == "macro") &&
-            tolower(substr($2, 1, length(own))) == own && $2 !~ /_(H)?$/ { print $2 }' |
-        sort -u >"public_$1"
-    [ -s "public_$1" ] || {
-        echo "error: found no public names in $2"
-        return 1
-    }
-    missing=0
-    while read -r word; do
-        grep -q "\<$word\>" "$here/use_$1.c" || {
-            echo "error: use_$1.c does not use $word"
-            missing=1
-        }
-    done <"public_$1"
-    return $missing
-}
-
-# mixed CC CXX FLAGS NAME: a program of C and C++ halves works, and agrees on sizes
-mixed()
-{
-    part=mixed_$4
-    $1 -std=c11 $3 -c -o $part.c.o all.c &&
-        $2 -x c++ -std=c++11 $3 -c -o $part.cc.o all.c &&
-        $1 -std=c11 $3 -c -o $part.main.o mixed.c &&
-        $2 -pthread -o $part $part.c.o $part.cc.o $part.main.o &&
-        ./$part
-}
-
-# another_release HEADER: the same header with another version, and another guard of its own, or
-# the second inclusion would be empty
-another_release()
-{
-    awk '/^#define PLIM_(CORE|METRICS)_VERSION / { defined_as += sub(/[0-9]+/, "9999") }
-        /PLIM_(CORE|METRICS)_VERSION != / { compared += gsub(/!= [0-9]+/, "!= 9999") }
-        { gsub(/PLIM_[A-Z_]*_H/, "OTHER_&"); print }
-        END { exit defined_as != 1 || compared == 0 }' "$1"
-}
+# shellcheck source=tests/compile/checks.sh
+. "$here/checks.sh"
 
 # together, apart: what follows compiles all headers that have the core in one file, or each header
 every_name=$names
@@ -328,20 +199,49 @@ coders=$c_compilers
 [ -n "$all" ] || coders=$(echo "$c_compilers " | sed 's/ musl-gcc / /')
 first_c=$(set -- $c_compilers && echo "${1-}")
 first_cxx=$(set -- $cxx_compilers && echo "${1-}")
+
+# without "WORD..." "WORD...": the second list without what is in the first
+without()
+{
+    for word in $2; do
+        case " $1 " in *" $word "*) ;; *) echo "$word" ;; esac
+    done
+}
+
+# Modes that compile each header alone, strictly, in another group: for its symbols, and with
+# -Weverything.
+coded_c=$(printf '%s/c11 ' $coders)
+coded_cxx=$(printf '%s/c++11 ' $cxx_compilers)
+everything_c='' everything_cxx=''
+if [ -z "$quick" ]; then
+    everything_c='clang/c11 clang/c2x' everything_cxx='clang++/c++11 clang++/c++20'
+fi
 cnd='-DPLIM_PARK_CND'
 posix='-DPLIM_PARK_CND -DPLIM_USE_PTHREADS'
 
 # ---- Languages -----------------------------------------------------------------------------------
 
 begin "C ($c_standards): alone, twice, unused"
+everybody=$c_modes
+[ -n "$all" ] || c_modes=$(without "$coded_c $everything_c" "$c_modes")
 with_c '' alone
-with_c -s c11 '' twice bare
+c_modes=$everybody
+with_c -s c11 '' bare
+[ -n "$all" ] || c_modes=$first_c/c11
+with_c -s c11 '' twice
+c_modes=$everybody
 [ -z "$all" ] || with_c -s 'c17 c2x gnu11 gnu17' '' twice bare
 finish
 
 begin "C++ ($cxx_standards): alone, twice, in extern \"C\""
+everybody=$cxx_modes
+[ -n "$all" ] || cxx_modes=$(without "$coded_cxx $everything_cxx" "$cxx_modes")
 with_cxx '' alone
-with_cxx -s c++11 '' twice bare wrapped
+cxx_modes=$everybody
+with_cxx -s c++11 '' bare wrapped
+[ -n "$all" ] || cxx_modes=${first_cxx:+$first_cxx/c++11}
+with_cxx -s c++11 '' twice
+cxx_modes=$everybody
 [ -z "$all" ] || with_cxx -s c++20 '' twice bare wrapped
 finish
 
@@ -398,6 +298,10 @@ compile=$real
 # ---- What ends up in the object file -------------------------------------------------------------
 
 apart
+# The warnings that projects like to add
+extra="-Wundef -Wcast-align -Wcast-qual -Wwrite-strings -Wredundant-decls -Wnull-dereference \
+    -Wdouble-promotion -Wformat=2 -Wswitch-enum -Wvla -Wmissing-declarations"
+extra_c="$extra -Wstrict-prototypes -Wmissing-prototypes"
 begin 'no global symbol, no static data, no libatomic, no malloc'
 for name in $names; do
     allocates=0
@@ -407,7 +311,9 @@ for name in $names; do
         for cc in $coders; do
             [ -n "$all" ] || [ $cc = $first_c ] || [ "$flags" = "-O0 $strict" ] || continue
             object
-            job "built nm $allocates $object $cc -std=c11 -fno-pic $flags alone_$name.c"
+            optimised=
+            [ "$flags" != -O2 ] || optimised="$strict $extra_c"
+            job "built nm $allocates $object $cc -std=c11 -fno-pic $flags $optimised alone_$name.c"
         done
         for cxx in $cxx_compilers; do
             [ -n "$all" ] || [ "$flags" = "-O0 $strict" ] || continue
@@ -425,16 +331,14 @@ done
 finish
 
 begin 'a program half C, half C++: links, agrees on sizes, and works'
-for cc in $c_compilers; do
-    [ $cc != musl-gcc ] || continue # it has no C++ library
-    for cxx in $cxx_compilers; do
-        for flags in '' "$cnd" "$posix"; do
-            [ -z "$quick" ] || [ -z "$flags" ] || continue
-            [ -n "$all" ] || [ -z "$flags" ] || [ "$cc $cxx" = "$first_c $first_cxx" ] || continue
-            object
-            job "mixed $cc $cxx '$flags' ${object%.o}"
-        done
-    done
+halves=$(without musl-gcc "$c_compilers") # musl-gcc has no C++ library
+for flags in '' "$cnd" "$posix"; do
+    [ -z "$quick" ] || [ -z "$flags" ] || continue
+    [ -n "$cxx_compilers" ] || continue
+    cxx_halves=$cxx_compilers
+    [ -n "$all" ] || [ -z "$flags" ] || halves=$first_c cxx_halves=$first_cxx
+    object
+    job "mixed '$(echo $halves)' '$(echo $cxx_halves)' '$flags' ${object%.o}"
 done
 finish
 
@@ -474,7 +378,7 @@ for header; do
     name=$(name "$header")
     case $coreless in *" $name "*) continue ;; esac
     for cc in $effects; do
-        run="$cc -std=c11 -O1 alone_$name.c"
+        run="$cc -std=c11 -O0 alone_$name.c"
         if [ $name = semaphore ]; then # the others may have threads to look after
             object
             job "refers '' 'cnd_timedwait mtx_lock pthread_mutex_lock' $object $run"
@@ -521,13 +425,13 @@ compile=$real
 
 apart
 begin 'optimised, and with the warnings that projects like to add'
-extra="-Wundef -Wcast-align -Wcast-qual -Wwrite-strings -Wredundant-decls -Wnull-dereference \
-    -Wdouble-promotion -Wformat=2 -Wswitch-enum -Wvla -Wmissing-declarations"
 everybody=$c_modes
-c_modes=$(echo "$c_modes " | tr ' ' '\n' | grep -v "^musl-gcc/" | tr '\n' ' ')
+unasked=$(without "$(printf 'musl-gcc/%s ' $c_standards)" "$c_modes")
 for flags in -O2 ${all:+-O3 -Os} "-O2 $cnd"; do
     case $flags in *"$cnd") together ;; esac
-    with_c -s c11 "$flags $extra -Wstrict-prototypes -Wmissing-prototypes" alone
+    c_modes=$unasked # the first compiler was asked for its symbols
+    [ "$flags" != -O2 ] || c_modes=$(without $first_c/c11 "$unasked")
+    with_c -s c11 "$flags $extra_c" alone
     with_cxx -s c++20 "$flags $extra -Wextra-semi" alone
 done
 c_modes=$everybody
@@ -577,7 +481,7 @@ for header; do
     done
     for cxx in $cxx_compilers; do
         job "$cxx -x c++ -std=c++11 -pedantic-errors -Werror -fsyntax-only '$header'"
-        job "$cxx -x c++ -std=c++20 -pedantic-errors -Werror -fsyntax-only '$header'"
+        [ -z "$all" ] || job "$cxx -x c++ -std=c++20 -pedantic-errors -Werror -fsyntax-only '$header'"
     done
 done
 finish
@@ -612,6 +516,8 @@ done
 # ---- Other targets -------------------------------------------------------------------------------
 
 # target COMPILER FLAGS NM STANDARD: all that makes sense where we can compile, but not run
+level=-O0
+[ -z "$all" ] || level=-O1
 target()
 {
     for name in $names; do
@@ -623,7 +529,7 @@ target()
             [ -z "$all" ] || job "$1 $2 -std=gnu17 $strict $flags -fsyntax-only alone_$name.c"
         done
         object
-        job "built $3 $allocates $object $1 $2 -std=c11 -O1 $strict -fno-pic alone_$name.c"
+        job "built $3 $allocates $object $1 $2 -std=c11 $level $strict -fno-pic alone_$name.c"
     done
 }
 
@@ -707,107 +613,7 @@ else
 fi
 finish
 
-# ---- What must not compile -----------------------------------------------------------------------
-
-apart
-begin 'two releases in one file: a readable error'
-for second; do
-    name=$(name "$second")
-    if ! another_release "$second" >"other_$name.h"; then
-        job "echo 'error: no version to change in $second'; false"
-        continue
-    fi
-    for first; do
-        file=release_$(name "$first")_$name
-        # The first once more: what has no core compares when it is included after one.
-        include "$first" "other_$name.h" "$first" >"$file.c"
-        include "other_$name.h" "$first" "other_$name.h" >"$file.r.c"
-        for file in $file.c $file.r.c; do
-            for cc in $first_c; do
-                job "expect_error 'headers of different releases' $cc -std=c11 -fsyntax-only $file"
-            done
-            for cxx in ${all:+$first_cxx}; do # the preprocessor says so, in either language
-                job "expect_error 'headers of different releases' $cxx -x c++ -std=c++11 -fsyntax-only $file"
-            done
-        done
-    done
-done
-finish
-
-together
-begin 'no lock-free 8-byte atomics: a readable error'
-none="-U__GCC_HAVE_SYNC_COMPARE_AND_SWAP_8 -U__GCC_ATOMIC_LLONG_LOCK_FREE \
-    -D__GCC_ATOMIC_LLONG_LOCK_FREE=1 -U__CLANG_ATOMIC_LLONG_LOCK_FREE \
-    -D__CLANG_ATOMIC_LLONG_LOCK_FREE=1"
-for name in $names; do
-    for cc in $c_compilers; do
-        job "expect_error 'needs lock-free 8-byte atomics' $cc -std=c11 $none -fsyntax-only alone_$name.c"
-    done
-    for cxx in $cxx_compilers; do
-        job "expect_error 'needs lock-free 8-byte atomics' $cxx -x c++ -std=c++11 $none -fsyntax-only alone_$name.c"
-    done
-done
-# Pretended above; and a processor that really has none.
-i386="-m32 -march=i386 -Wno-psabi -idirafter /usr/include/$(uname -m)-linux-gnu"
-if case " $c_compilers " in *' gcc '*) include "$here/last.h" | accepts gcc $i386 -x c ;; *) false ;; esac; then
-    for name in $names; do
-        job "expect_error 'needs lock-free 8-byte atomics' gcc -std=c11 $i386 -fsyntax-only alone_$name.c"
-    done
-else
-    skip 'gcc -m32 -march=i386 does not work: no target without 8-byte atomics'
-fi
-finish
-
-apart
-begin 'an allocator that is only half defined: a readable error'
-for name in $names; do
-    [ "$name" != semaphore ] || continue # it allocates nothing
-    for half in '-DPLIM_MALLOC=malloc' '-DPLIM_FREE=free'; do
-        for cc in $c_compilers; do
-            job "expect_error 'both PLIM_MALLOC and PLIM_FREE' $cc -std=c11 $half -fsyntax-only alone_$name.c"
-        done
-    done
-done
-finish
-
-begin 'a LOOP_ macro inside a switch does not compile'
-for header; do
-    [ "$(name "$header")" = loop_scheduler ] || continue
-    for type in int char unsigned bool; do
-        file=switch_$type.c
-        {
-            include "$header"
-            echo 'void run(loop_scheduler_coroutine *co);'
-            echo 'void run(loop_scheduler_coroutine *co) { LOOP_BEGIN(co);'
-            echo "switch (*($type *)co->arg) { case 0:"
-            echo 'LOOP_YIELD(co);'
-            echo 'break; default: break; }'
-            echo 'LOOP_END(co); }'
-        } >$file
-        for cc in $c_compilers; do
-            job "expect_error LOOP_NOT_INSIDE_OF_YOUR_SWITCH_ $cc -std=c11 -w -fsyntax-only $file"
-        done
-        for cxx in $cxx_compilers; do
-            job "expect_error LOOP_NOT_INSIDE_OF_YOUR_SWITCH_ $cxx -x c++ -std=c++11 -w -fsyntax-only $file"
-        done
-    done
-done
-finish
-
-begin 'CSEM_INIT out of range does not compile'
-for header; do
-    [ "$(name "$header")" = semaphore ] || continue
-    for permits in -1 'CSEM_MAX + 1' 4294967296; do
-        file=init_$(echo "$permits" | tr -cd '[:alnum:]').c
-        { include "$header" && echo "csem s = CSEM_INIT($permits);"; } >$file
-        for cc in $c_compilers; do
-            job "expect_error negative $cc -std=c11 $compile $file"
-        done
-        for cxx in $cxx_compilers; do
-            job "expect_error negative $cxx -x c++ -std=c++11 $compile $file"
-        done
-    done
-done
-finish
+# shellcheck source=tests/compile/errors.sh
+. "$here/errors.sh"
 
 summary

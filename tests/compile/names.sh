@@ -52,13 +52,13 @@ include()
     include "$here/names.c"
 } >uses.h
 include "$here/names_system.h" ours.h uses.h >system_ours.c
-include ours.h "$here/names_system.h" uses.h >ours_system.c
+include ours.h "$here/names_system.h" uses.h >ours_system.c # the next has it in it
 include ours.h "$here/names_system.h" ours.h uses.h >ours_system_ours.c
 
 stub=
 [ "$(uname)" = Darwin ] || stub="-isystem '$here/stub'"
 begin 'beside POSIX, System V, Mach, Linux, C11 threads, and std'
-for file in system_ours ours_system ours_system_ours; do
+for file in system_ours ${all:+ours_system} ours_system_ours; do
     for flags in '' -DPLIM_PARK_CND '-DPLIM_PARK_CND -DPLIM_USE_PTHREADS'; do
         [ -z "$flags" ] || [ -n "$all" ] || [ $file = ours_system_ours ] || continue
         for cc in $c_compilers; do

@@ -91,6 +91,7 @@ static char failure[300];
 static uint64_t random_state;
 static int change_points[3];
 static uint64_t runs;
+int explore_fault;
 
 #include "states.h"
 
@@ -213,204 +214,7 @@ int explore_dead(void)
     return scenario->deaths - deaths_left;
 }
 
-static void touch(const void *p)
-{
-    for (int i = 0; i < freed_count; i++) {
-        if ((const char *)p >= freed[i].from && (const char *)p < freed[i].to) {
-            explore_fail("freed memory", 0, "nobody touches it");
-        }
-    }
-}
-
-/* ---- the steps of threads ---- */
-
-static void trace(const char *format, const uint64_t *p, uint64_t word)
-{
-    if (tracing && depth + TRACED > replays) {
-        printf("      thread %d  ", current);
-        printf("%-28s ", format);
-        explore_print_word(p, word);
-        printf("\n");
-    }
-}
-
-/* A thread is about to do something that others can see. Returns when the scheduler lets it. */
-static void before_step(void)
-{
-    if (current < 0) {
-        return; /* setup and check run alone */
-    }
-    to_scheduler();
-}
-
-uint64_t explore_load(const uint64_t *p)
-{
-    before_step();
-    touch(p);
-    trace("load", p, *p);
-    return *p;
-}
-
-static void change(uint64_t *p, uint64_t v, const char *how)
-{
-    const char *bad = explore_bad_step(p, *p, v);
-    *p = v;
-    trace(how, p, v);
-    for (int i = 0; i < threads; i++) {
-        if (fibers[i].status == ASLEEP && fibers[i].word == p && fibers[i].lane == LANE_CHANGE) {
-            fibers[i].status = RUNNABLE;
-        }
-    }
-    if (bad != NULL) {
-        explore_fail("step", 0, bad);
-    }
-}
-
-void explore_store(uint64_t *p, uint64_t v)
-{
-    before_step();
-    touch(p);
-    change(p, v, "store");
-}
-
-bool explore_cas(uint64_t *p, uint64_t *seen, uint64_t v)
-{
-    before_step();
-    touch(p);
-    if (*p != *seen) {
-        trace("compare-exchange, failed", p, *p);
-        *seen = *p;
-        return false;
-    }
-    change(p, v, "compare-exchange");
-    return true;
-}
-
-uint64_t explore_add(uint64_t *p, uint64_t v)
-{
-    before_step();
-    touch(p);
-    change(p, *p + v, "add");
-    return *p - v;
-}
-
-uint64_t explore_thread_id(void)
-{
-    return (uint64_t)(current + 2); /* setup and check are somebody too */
-}
-
-int explore_spawn(int (*run)(void *), void *arg)
-{
-    before_step();
-    for (int i = threads - scenario->spare; i < threads; i++) {
-        fiber *f = &fibers[i];
-        if (f->status == ENDED && !f->unjoined) {
-            f->status = RUNNABLE;
-            f->unjoined = true;
-            f->sp = f->base;
-            f->run = run;
-            f->arg = arg;
-            memcpy(&f->here, &f->start, sizeof f->here);
-            return i;
-        }
-    }
-    return -1;
-}
-
-void explore_join(int thread)
-{
-    if (current < 0) {
-        return;
-    }
-    before_step();
-    if (fibers[thread].status != ENDED) {
-        fiber *f = &fibers[current];
-        f->status = ASLEEP;
-        f->word = &fibers[thread];
-        f->lane = 0;
-        f->deadline = INT64_MAX;
-        to_scheduler();
-    }
-    fibers[thread].unjoined = false;
-}
-
-int64_t explore_now(void)
-{
-    return now; /* no step: time passes only where a sleep may end, and that may be at any time */
-}
-
-void explore_park(const void *word, int lane, uint32_t half, int64_t deadline)
-{
-    before_step();
-    touch(word);
-    uint64_t w = *(const uint64_t *)word;
-    uint32_t current_half = (uint32_t)(lane != 0 ? w >> 32 : w);
-    if (current_half != half) {
-        trace("sleep, refused", word, w);
-        return;
-    }
-    trace(lane != 0 ? "sleeps in the starving lane" : "sleeps", word, w);
-    fiber *f = &fibers[current];
-    f->status = ASLEEP;
-    f->word = word;
-    f->lane = lane;
-    f->deadline = deadline;
-    to_scheduler(); /* comes back when somebody has made it runnable, and chosen */
-}
-
-void explore_nap(int64_t until)
-{
-    before_step();
-    if (current >= 0) {
-        fiber *f = &fibers[current];
-        f->status = ASLEEP;
-        f->word = NULL;
-        f->lane = LANE_NONE;
-        f->deadline = until;
-        to_scheduler();
-    }
-}
-
-void explore_wait_while(const uint64_t *p, uint64_t value)
-{
-    before_step();
-    touch(p);
-    if (current >= 0 && *p == value) {
-        fiber *f = &fibers[current];
-        trace("waits for a change", p, *p);
-        f->status = ASLEEP;
-        f->word = p;
-        f->lane = LANE_CHANGE;
-        f->deadline = INT64_MAX;
-        to_scheduler();
-    }
-}
-
-static int choose(int n);
-
-void explore_unpark(const void *word, int lane, uint32_t count)
-{
-    before_step();
-    if (tracing && depth + TRACED > replays) {
-        printf("      thread %d  wakes %" PRIu32 "%s\n", current, count,
-               lane != 0 ? " in the starving lane" : "");
-    }
-    while (count-- > 0) {
-        int sleepers[EXPLORE_THREADS], n = 0;
-        for (int i = 0; i < threads; i++) {
-            if (fibers[i].status == ASLEEP && fibers[i].word == word && fibers[i].lane == lane) {
-                sleepers[n++] = i;
-            }
-        }
-        if (n == 0) {
-            break;
-        }
-        /* Any of them: not all systems wake the one that came first. */
-        fibers[sleepers[n > 1 ? choose(n) : 0]].status = RUNNABLE;
-        now += scenario->tick;
-        woken++;
-    }
-}
+#include "steps.h"
 
 /* ---- the scheduler ---- */
 
@@ -649,9 +453,9 @@ static void report(const char *program)
     tracing = true;
     run_once();
     tracing = false;
-    printf("    %s\n    replay: %s -s '%s' -b %d %s ",
-           strcmp(kept, failure) == 0 ? kept : "(differs)", program, scenario->name, bound,
-           unbounded ? "-R" : "-r");
+    printf("    %s\n    replay: %s -F %d -s '%s' -b %d %s ",
+           strcmp(kept, failure) == 0 ? kept : "(differs)", program, explore_fault, scenario->name,
+           bound, unbounded ? "-R" : "-r");
     for (int i = 0; i < replays; i++) {
         printf("%s%d", i == 0 ? "" : ",", choices[i].taken);
     }
@@ -697,7 +501,7 @@ static bool random_search(uint64_t count, uint64_t seed)
 static void usage(const char *program)
 {
     printf("usage: %s [-s TEXT] [-n RANDOM_RUNS] [-x SEED] [-T SECONDS] [-m STATES] [-b BOUND] "
-           "[-r CHOICES] [-q] [-f] [-l]\n"
+           "[-r CHOICES] [-F FAULT] [-q] [-f] [-l]\n"
            "  -s  only scenarios whose name contains TEXT\n"
            "  -n  random runs of each scenario, after the exhaustive search (2000)\n"
            "  -x  seed of the random runs (1)\n"
@@ -705,6 +509,7 @@ static void usage(const char *program)
            "  -m  end a scenario's exhaustive search after so many states\n"
            "  -b  allow at most so many preemptions in a run (as each scenario says)\n"
            "  -r  replay one run with a trace of its steps\n"
+           "  -F  turn that seeded fault on, if it was compiled with them\n"
            "  -q  say only the sum\n"
            "  -f  stop at the first failure\n"
            "  -l  list the scenarios\n",
@@ -742,6 +547,8 @@ int main(int argc, char **argv)
             states = (size_t)strtoull(value, NULL, 10);
         } else if (strcmp(argv[i], "-b") == 0) {
             at_most = (int)strtol(value, NULL, 10);
+        } else if (strcmp(argv[i], "-F") == 0) {
+            explore_fault = (int)strtol(value, NULL, 10);
         } else if (strcmp(argv[i], "-r") == 0) {
             replay = value;
         } else if (strcmp(argv[i], "-R") == 0) {

@@ -40,6 +40,8 @@ typedef struct explore_scenario {
 
 extern const explore_scenario *const explore_scenarios[]; /* ends with NULL */
 
+extern int explore_fault; /* the seeded fault that is on (switch.awk); 0: none */
+
 /* For scenarios. A failed check ends the run and is reported with its schedule. */
 #define explore_check(condition) \
     ((condition) ? (void)0 : explore_fail(__FILE__, __LINE__, #condition))

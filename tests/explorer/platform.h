@@ -31,7 +31,7 @@
      (*(t) = (plim_worker_thread)explore_spawn((run), (arg))) == (plim_worker_thread)-1 ? EAGAIN \
                                                                                         : 0)
 #define plim_worker_begins_(name) ((void)0)
-#define plim_thread_slot_() explore_thread_slot() /* what src/core/places.h keeps for each thread */
+#define plim_thread_slot_() explore_thread_slot() /* what src/core/here.h keeps for each thread */
 #define plim_now_() explore_now()
 #define plim_pause_() ((void)0) /* the load that follows is where others may run */
 #define plim_many_cpus_() true

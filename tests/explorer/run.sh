@@ -5,8 +5,10 @@
 #
 #   run.sh [quick | wide | hints] [NAME...]      NAME: a module, without .h; default: all
 #
-# quick: only the shipped headers, the first states of each scenario. For each fault the list has a hint, the scenario
-# and the number of preemptions that show it: that is tried first, all scenarios only if it does not.
+# quick: only the shipped headers, the first states of each scenario. For each fault the list has a
+# hint, the scenario and the number of preemptions that show it: that is tried first, all scenarios
+# only if it does not. One program has all faults that can be turned on when it runs (switch.awk); a
+# fault that it does not show, or that cannot be in it, gets a program of its own.
 # wide: all scenarios at once, as if there were no hints. hints: likewise, and writes what it found
 # into the list. Environment: CC, BUILD.
 set -u
@@ -52,7 +54,12 @@ make_explorer() {
 }
 
 check() {
-    if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+    if "$@"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        return 1
+    fi
 }
 
 # fails EXPLORER OPTION...: it reports a fault, not just that its time was over, or it crashes; sets
@@ -67,14 +74,15 @@ fails() {
     esac
 }
 
-# found_by_hint DIRECTORY HINT: "BOUND SCENARIO", or that after "tight" or "shared"
+# found_by_hint DIRECTORY HINT N: "BOUND SCENARIO", or that after "tight" or "shared"; of fault N, if
+# the explorer has more than one
 found_by_hint() {
     explorer=$1/explore hint=$2
     [ -n "$hint" ] || return 1
     case $hint in
     "tight "* | "shared "*) explorer=$1/explore_${hint%% *} hint=${hint#* } ;;
     esac
-    fails "$explorer" -s "${hint#* }" -b "${hint%% *}"
+    fails "$explorer" -F "$3" -s "${hint#* }" -b "${hint%% *}"
 }
 
 # found_anywhere DIRECTORY: does any explorer find the fault? A quick look first, a long one if need
@@ -93,17 +101,41 @@ found_anywhere() {
     return 1
 }
 
+# seed NAME N: the header with one fault
+seed() {
+    awk -v list="$list" -v number="$2" -f tools/mutate.awk "$1.h" >"$build/explore/$1/mutant$2.h"
+}
+
+# make_switched NAME FAULTS: the explorer with all faults that can be turned on, in switched/. As
+# long as none is, it must find nothing: or it would seem to find any.
+make_switched() {
+    n=0
+    while [ "$n" -lt "$2" ]; do
+        n=$((n + 1))
+        seed "$1" $n || rm "$at/mutant$n.h" # try_fault will say so again
+    done
+    awk -v which="$at/switched.list" -f $here/switch.awk "$1.h" "$at"/mutant*.h >"$at/switched.h" &&
+        make_explorer "$1" "$at/switched" "$root/$1/switched.h" "-w -O1" || return 1
+    for explorer in "$at"/switched/explore*; do
+        "$explorer" -q -b 2 -n 200 -m 20000 || return 1
+    done
+}
+
 # try_fault NAME N: seeds one fault and looks for it. Where a hint leads, optimisation does not pay.
 try_fault() {
     fault=$(grep '^# ' "$list" | sed -n "${2}s/^# //p")
     hint=$(awk -v n="$2" '/^# / { at++ } at == n && sub(/^[?] /, "")' "$list")
     mutant=$build/explore/$1/mutant$2 log=$build/explore/$1/mutant$2.log
-    if ! awk -v list="$list" -v number="$2" -f tools/mutate.awk "$1.h" >"$mutant.h"; then
+    if ! seed "$1" "$2"; then
         echo "  NOT BUILT  $fault"
         return 1
     fi
-    if [ "$mode" = '' ] && make_explorer "$1" "$mutant" "$root/$1/mutant$2.h" "-w -O0" "$hint" &&
-        found_by_hint "$mutant" "$hint"; then
+    if grep -qx "$2" "$at/switched.list" && found_by_hint "$at/switched" "$hint" "$2"; then
+        echo "  found      $fault ($why)"
+        rm "$mutant.h"
+        return 0
+    elif [ "$mode" = '' ] && make_explorer "$1" "$mutant" "$root/$1/mutant$2.h" "-w -O0" "$hint" &&
+        found_by_hint "$mutant" "$hint" 0; then
         echo "  found      $fault ($why)"
     elif ! make_explorer "$1" "$mutant" "$root/$1/mutant$2.h" "-w -O2"; then
         echo "  NOT BUILT  $fault"
@@ -146,7 +178,10 @@ explore_module() {
     done
     if [ "$mode" != quick ]; then
         echo "seeded faults of $name.h, each of which must be found:"
-        n=0 faults=$(grep -c '^# ' "$list")
+        faults=$(grep -c '^# ' "$list")
+        : >"$at/switched.list"
+        [ "$mode" != '' ] || check make_switched "$name" "$faults" || : >"$at/switched.list"
+        n=0
         while [ "$n" -lt "$faults" ]; do
             n=$((n + 1))
             check try_fault "$name" $n

@@ -104,7 +104,7 @@ static inline void zero(void *object, size_t size)
 }
 
 static int error_number;
-static void *slots[8]; /* what src/core/places.h keeps for each thread */
+static void *slots[8]; /* what src/core/here.h keeps for each thread */
 
 struct sleeper {
     void const *address; /* a name, never looked through: see unpark */
