@@ -107,9 +107,12 @@
  *   Waiting      A wait that gives up leaves nothing behind. An event that lets somebody in does so
  *                at once: a leave, the end of a job, a cancel, a timeout, a resize.
  *   Cost         A permit that is free is one atomic read-modify-write, and so is giving it back,
- *                while no job is in flight and nobody waits; a refusal is one. Everything else is a
- *                short lock. No call allocates, except init with BULKHEAD_TIMINGS, a submit that
- *                starts a worker, and whoever uses bulkhead_executor.
+ *                while nobody waits; jobs may run meanwhile. A submit to own workers is two, while
+ *                there is room. It takes a short lock if it has to wake a worker, or if the job has
+ *                a delay or start_within_ns. So does everything else. A refusal takes it only if
+ *                a worker has ended a job just now, and the counts are not settled. No call
+ *                allocates, except init with BULKHEAD_TIMINGS, a submit that starts a worker, and
+ *                whoever uses bulkhead_executor.
  *   Visibility   What was done before submit is seen by run; what run did, by whoever returns from
  *                wait, and by done. What was done before leave is seen by who enters next.
  *   Lifetime     A job's memory is yours again when wait has returned 0 (after TIMED_OUT: reclaim);
@@ -127,7 +130,7 @@
  *                same thread; two jobs that wait for each other. The answer is the same if a
  *                timeout, a cancel or an expiry would have let it through later.
  *                The check knows which threads hold permits: those that run a job or its done, and
- *                up to four inside invoke or BULKHEAD_SCOPE. It also knows a thread that has
+ *                those inside invoke or BULKHEAD_SCOPE. It also knows a thread that has
  *                entered and not left, but only if there is a single permit and the wait has no
  *                limit. (If that thread ends, and another one leaves for it later, a new thread may
  *                be mistaken for it in the meantime.) It does not know others that have entered,
@@ -141,14 +144,16 @@
  *                static data.) So does a wait on the thread of the very loop that is the
  *                executor. The search ends at a job that still waits for its permit, or in the
  *                queue of another executor: nobody runs it yet. Nor does it follow coroutines.
- *                The check is made when a wait begins. A resize that lowers `permits` later may
- *                leave every permit with threads that wait, and nobody is told: keep more permits
- *                than jobs wait inside of each other.
- *   Threads      A job may end its thread (thrd_exit, pthread_exit; on POSIX systems, and in C++ if
- *                exceptions are enabled): it counts as FAILED with ECANCELED, and is not tried
- *                again. What runs on the caller's thread must return: functions given to invoke,
- *                and jobs of a sync bulkhead. So must done and all functions of the options; and
- *                soon, for the supervisor may call them, and deadlines wait meanwhile. Jobs on own
+ *                The check is made when a wait begins. It is made again when a resize lowers
+ *                `permits`, and when such a limit keeps a permit that comes back: if all permits
+ *                that are left belong to threads that wait, waits end with EDEADLK until a thread
+ *                goes on.
+ *   Threads      A job may end the thread of an own worker (thrd_exit, pthread_exit; on POSIX
+ *                systems, and in C++ if exceptions are enabled). It counts as FAILED with ECANCELED
+ *                and is not tried again. Everything else must return: jobs on an executor or on
+ *                their submitter's thread, functions given to invoke, done, and all functions of
+ *                the options. The latter return soon: the supervisor may call them, and deadlines
+ *                wait in the meantime. Jobs on own
  *                workers run with signals blocked, except those of faults (on Linux and macOS). So
  *                signals of timers and profilers do not reach them, and what they fork and exec
  *                inherits the mask. Unblock signals in worker_start for all jobs of that worker, or
@@ -230,8 +235,9 @@ typedef enum bulkhead_outcome {
     BULKHEAD_FAILED,    /* run returned job->result; ECANCELED: it ended its thread */
     BULKHEAD_TIMED_OUT, /* run_timeout_ns passed; the body may still run */
     BULKHEAD_EXPIRED,   /* start_within_ns passed and it had not begun */
-    BULKHEAD_CANCELLED, /* by bulkhead_cancel, before it began */
-    BULKHEAD_ABORTED    /* before it began: closed, or the executor refused it, or no thread could
+    BULKHEAD_CANCELLED, /* by bulkhead_cancel, while it did not run: before it began, or between two
+                           attempts */
+    BULKHEAD_ABORTED /* while it did not run: closed, or the executor refused it, or no thread could
                            be had and every worker there was waits for this bulkhead */
 } bulkhead_outcome;
 
@@ -400,7 +406,8 @@ static inline int bulkhead_enter_for(bulkhead *b, int64_t timeout_ns);
 static inline int bulkhead_try_enter(bulkhead *b);
 
 /* Gives the permit back; to the first who waits, if somebody does. Works when closed, too. Any
- * thread may do it. Returns 0, or EPERM if none can be held. Memory order: release. */
+ * thread may do it. Returns 0, or EPERM if none can be held; while a worker is just between two
+ * jobs that mistake may go unnoticed. Memory order: release. */
 static inline int bulkhead_leave(bulkhead *b);
 
 /* BULKHEAD_SCOPE(b) { ... }  enters as bulkhead_enter does, runs the block and leaves, on every way
@@ -437,10 +444,12 @@ static inline int bulkhead_wait(bulkhead_job *job, int64_t timeout_ns);
  * EDEADLK (inside that body), EINVAL (never submitted, or detached: its done is called then). */
 static inline int bulkhead_reclaim(bulkhead_job *job, int64_t timeout_ns);
 
-/* Ends a job that has not begun. Returns 0 it had not and has ended CANCELLED, its done was
- * called here; EBUSY it runs, bulkhead_job_cancelled tells it so, and it is not tried again;
- * EALREADY it is done, or its done is being called; EINVAL it was not submitted to b. Never blocks
- * for long. Requires: the job's memory has not been given back, as it may be once it is done. */
+/* Ends a job that does not run: it has not begun, or waits for another attempt. Returns 0 it has
+ * ended CANCELLED, its done was called here; EBUSY it runs, bulkhead_job_cancelled tells it so, and
+ * it is not tried again; EALREADY it is done, or its done is being called; EINVAL it was not
+ * submitted to b. Never blocks for long. Requires: the job's memory has not been given back, as it
+ * may be once it is done. A detached job may be cancelled, too, if you know that its done has not
+ * freed it. */
 static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job);
 
 /* Inside run: is its result wanted no more? True once somebody has cancelled the job, once its run
@@ -503,7 +512,7 @@ static inline plim_executor bulkhead_executor(bulkhead *b);
 /*
  * Threads, mutexes and conditions: C11's where they exist, else POSIX's. ThreadSanitizer does not
  * know C11's and crashes on thrd_create, so it gets POSIX's too; PLIM_USE_PTHREADS asks for them.
- * Every call returns 0 or an errno value.
+ * A call that can fail returns 0 or an errno value.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -544,7 +553,8 @@ static inline void plim_timespec_add_(struct timespec *at, int64_t ns)
 /*
  * plim_thread_create_(&thread, function, arg)   the function is declared as
  *                                               static plim_thread_result name(void *arg)
- * plim_thread_join_(thread)                     and returns 0
+ *                                               and returns 0
+ * plim_thread_join_(thread)                     waits for its end
  * plim_cond_wait_(&cond, &mutex, ns)            at most ns, at most a slice; may return early
  */
 #ifdef PLIM_USE_PTHREADS
@@ -737,16 +747,19 @@ static inline void plim_thread_yield_(void)
 #define ESHUTDOWN 108 /* closed; the value Linux uses, for systems whose errno.h has none */
 #endif
 
-/* PLIM_SLOW_ is for what is rare, PLIM_CALLED_ for what is large and not rare, PLIM_FAST_ for what
- * must be inlined. Without optimisation all are inline only in name: then no compiler emits what a
- * file does not use. */
+/* PLIM_SLOW_ is for what is rare, PLIM_CALLED_ for what is large and not rare, PLIM_HOT_ for what
+ * is used all the time though only rare functions call it, PLIM_FAST_ for what must be inlined.
+ * Without optimisation all are inline only in name: then no compiler emits what a file does not
+ * use. */
 #if defined(__OPTIMIZE__) && (defined(__GNUC__) || defined(__clang__))
 #define PLIM_SLOW_ __attribute__((noinline, cold, unused)) static
 #define PLIM_CALLED_ __attribute__((noinline, unused)) static
+#define PLIM_HOT_ __attribute__((noinline, hot, unused)) static
 #define PLIM_FAST_ __attribute__((always_inline)) static inline
 #else
 #define PLIM_SLOW_ static inline
 #define PLIM_CALLED_ static inline
+#define PLIM_HOT_ static inline
 #define PLIM_FAST_ static inline
 #endif
 #if defined(__GNUC__) || defined(__clang__)
@@ -2030,7 +2043,7 @@ typedef struct plim_list_ {
     plim_node_ *first, *last;
 } plim_list_;
 
-static inline void plim_append_(plim_list_ *list, plim_node_ *node)
+PLIM_CALLED_ void plim_append_(plim_list_ *list, plim_node_ *node)
 {
     node->next = NULL;
     node->prev = list->last;
@@ -2038,7 +2051,7 @@ static inline void plim_append_(plim_list_ *list, plim_node_ *node)
     list->last = node;
 }
 
-static inline void plim_prepend_(plim_list_ *list, plim_node_ *node)
+PLIM_CALLED_ void plim_prepend_(plim_list_ *list, plim_node_ *node)
 {
     node->next = list->first;
     node->prev = NULL;
@@ -2046,10 +2059,22 @@ static inline void plim_prepend_(plim_list_ *list, plim_node_ *node)
     list->first = node;
 }
 
-static inline void plim_unlink_(plim_list_ *list, plim_node_ *node)
+PLIM_CALLED_ void plim_unlink_(plim_list_ *list, plim_node_ *node)
 {
-    *(node->prev != NULL ? &node->prev->next : &list->first) = node->next;
-    *(node->next != NULL ? &node->next->prev : &list->last) = node->prev;
+    plim_node_ *prev = list->first == node ? NULL : node->prev;
+    *(prev != NULL ? &prev->next : &list->first) = node->next;
+    *(node->next != NULL ? &node->next->prev : &list->last) = prev;
+}
+
+/* Takes the first one out, and leaves the second alone: `prev` of the first means nothing. */
+PLIM_FAST_ plim_node_ *plim_shift_(plim_list_ *list)
+{
+    plim_node_ *node = list->first;
+    list->first = node->next;
+    if (node->next == NULL) {
+        list->last = NULL;
+    }
+    return node;
 }
 
 #endif /* PLIM_LIST_H_ */
@@ -2060,7 +2085,8 @@ static inline void plim_unlink_(plim_list_ *list, plim_node_ *node)
 #define PLIM_WAITER_H_
 
 /*
- * Somebody who sleeps. It lives on its owner's stack and is a member of one list, under the lock.
+ * Somebody who sleeps. It lives on its owner's stack and is a member of at most one list, under the
+ * lock. (A caller of a bulkhead waits by another node, and uses this one to be woken.)
  *
  * Its end is decided once, by `state`: whoever ends the wait changes WAITING to ENDED under the
  * lock and takes it off its list, and gives `wake` its permit after the lock has been let go, the
@@ -2159,113 +2185,6 @@ static inline bool plim_look_on_(int look, int few, int64_t until)
 
 #endif /* PLIM_WAITER_H_ */
 
-/* ==== src/core/gate.h ========================================================================= */
-
-#ifndef PLIM_GATE_H_
-#define PLIM_GATE_H_
-
-/*
- * A gate: a word that many change with one atomic step while nobody waits, and under a lock as
- * soon as somebody does; and those who wait, in lists that the lock protects.
- *
- * The two lowest bits of the word belong to the gate, the rest to its owner:
- *
- * HELD      The lock is held and the word belongs to its holder, for a moment.
- * WATCHED   Somebody is concerned by the next change, whatever it is: so it must be made under the
- *           lock, which looks after them. Set and cleared under the lock.
- *
- * There are two ways to change the word. The fast one, a single compare-exchange, is open while
- * both bits are 0. Everything else holds the lock, and begins by setting HELD (or finds WATCHED
- * set): from then on every compare-exchange of the fast way fails or is not even tried, so the
- * holder works on a copy and stores it when it is done.
- *
- * Why nobody who waits is forgotten. Who has to wait decides so under the lock, with the word
- * frozen, and joins its list in the same critical section, which leaves WATCHED set as long as it
- * waits. So whatever could end the wait happens under the lock from then on, and the owner sees to
- * it that each such section ends those waits that it can.
- *
- * Memory orders. A fast change acquires when it takes something and releases when it gives
- * something back. Setting HELD is an acquire, so the holder sees what came with earlier gifts (if
- * WATCHED was set, they came under the lock, which is an acquire itself); storing the word back is
- * a release, which passes it on to the next fast taker. Those whose waits are ended under the lock
- * get it by the release of their `wake`.
- */
-#define PLIM_HELD_ ((uint64_t)1)
-#define PLIM_WATCHED_ ((uint64_t)1 << 1)
-
-typedef struct plim_gate_ {
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) word;
-    plim_counter lock; /* one permit */
-} plim_gate_;
-
-/* The lock is held for some fifty nanoseconds, unless its holder was preempted. So looking for a
- * while is enough most of the time, and giving the holder a CPU most of the others. Each look takes
- * the cache line away from the holder, who is about to write to it: so they are few and far between
- * (four times as far made a start of weighted_sem.h half as long). */
-enum { PLIM_SOON_ = 4, PLIM_LATER_ = 200 }; /* pauses between two looks */
-PLIM_SLOW_ void plim_gate_lock_slow_(plim_gate_ *gate, int pauses)
-{
-    for (int i = 0; i < PLIM_SPIN; i++) {
-        if (i % 32 == 31) {
-            plim_thread_yield_();
-        }
-        for (int j = 0; j < pauses; j++) {
-            plim_pause_();
-        }
-        if (plim_available_(plim_load_relaxed_(&gate->lock.word)) > 0 &&
-            plim_try_acquire_(&gate->lock, 1) == 0) {
-            return;
-        }
-    }
-    while (plim_acquire_(&gate->lock, PLIM_WAITERS_MAX, PLIM_FOREVER) != 0) {
-        plim_thread_yield_(); /* half a million threads stand there already */
-    }
-}
-
-/* Begins a section and returns the word, which is the caller's until plim_gate_unlock_. */
-PLIM_FAST_ uint64_t plim_gate_lock_(plim_gate_ *gate, int pauses)
-{
-    if (plim_try_acquire_(&gate->lock, 1) != 0) {
-        plim_gate_lock_slow_(gate, pauses);
-    }
-    uint64_t word = plim_load_relaxed_(&gate->word);
-    while ((word & PLIM_WATCHED_) == 0 &&
-           !plim_cas_acquire_(&gate->word, &word, word | PLIM_HELD_)) {
-        continue;
-    }
-    return word;
-}
-
-/* Wakes those whose waits a section has ended. */
-PLIM_CALLED_ void plim_wake_all_(plim_node_ *at)
-{
-    for (plim_node_ *next; at != NULL; at = next) {
-        next = at->next; /* before it wakes: then its frame is gone */
-        plim_release_(&((plim_waiter_ *)(void *)at)->wake, 1);
-    }
-}
-
-/* Ends the section, and then wakes those whose waits it has ended. The release of the lock is the
- * last touch of the object: those that are woken afterwards are not part of it. */
-PLIM_FAST_ void plim_gate_unlock_(plim_gate_ *gate, uint64_t word, bool watched, plim_list_ *woken)
-{
-    word &= ~(PLIM_HELD_ | PLIM_WATCHED_);
-    plim_store_release_(&gate->word, watched ? word | PLIM_WATCHED_ : word);
-    plim_release_(&gate->lock, 1);
-    if (woken->first != NULL) {
-        plim_wake_all_(woken->first);
-    }
-}
-
-/* Requires that nobody uses it yet. */
-static inline void plim_gate_init_(plim_gate_ *gate, uint64_t word)
-{
-    plim_store_relaxed_(&gate->word, word);
-    plim_init_(&gate->lock, 1);
-}
-
-#endif /* PLIM_GATE_H_ */
-
 /* ==== src/core/spin_lock.h ==================================================================== */
 
 #ifndef PLIM_SPIN_LOCK_H_
@@ -2319,25 +2238,156 @@ PLIM_FAST_ void plim_spin_unlock_(PLIM_ATOMIC_(uint64_t) * lock)
 
 #endif /* PLIM_SPIN_LOCK_H_ */
 
-/* ==== src/core/places.h ======================================================================= */
+/* ==== src/core/gate.h ========================================================================= */
 
-#ifndef PLIM_PLACES_H_
-#define PLIM_PLACES_H_
+#ifndef PLIM_GATE_H_
+#define PLIM_GATE_H_
 
 /*
- * Who waits for whom.
+ * A gate: a word that many change with one atomic step while nobody waits, and under a lock as
+ * soon as somebody does; and those who wait, in lists that the lock protects.
  *
- * A place is something that one thread at a time runs, such as an event loop: others wait for it,
- * and while the thread itself waits for another place, so does everything here. A thread that is
- * about to wait says so in each place that it runs, and then follows the chain: the place that it
- * wants to wait for, what that one's thread waits for, and so on. If it comes back to itself, the
- * wait would never end.
+ * The two lowest bits of the word belong to the gate, the rest to its owner:
  *
- * Why no circle goes unnoticed. Each edge is published under the lock of its place before the walk
+ * HELD      The lock is held and the word belongs to its holder, for a moment.
+ * WATCHED   Somebody is concerned by the next change, whatever it is: so it must be made under the
+ *           lock, which looks after them. Set and cleared under the lock.
+ *
+ * There are two ways to change the word. The fast one, a single compare-exchange, is open while
+ * both bits are 0. The other holds the lock, and sets HELD (or finds WATCHED set): from then on
+ * every compare-exchange of the fast way fails or is not even tried, so the holder works on a copy
+ * and stores it when it is done. A bulkhead also holds the lock without HELD, for what is not in
+ * the word: see its sections.h.
+ *
+ * Why nobody who waits is forgotten. Who has to wait decides so under the lock, with the word
+ * frozen, and joins its list in the same critical section, which leaves WATCHED set as long as it
+ * waits. So whatever could end the wait happens under the lock from then on, and the owner sees to
+ * it that each such section ends those waits that it can.
+ *
+ * Memory orders. A fast change acquires when it takes something and releases when it gives
+ * something back. Setting HELD is an acquire, so the holder sees what came with earlier gifts (if
+ * WATCHED was set, they came under the lock, which is an acquire itself); storing the word back is
+ * a release, which passes it on to the next fast taker. Those whose waits are ended under the lock
+ * get it by the release of their `wake`.
+ */
+#define PLIM_HELD_ ((uint64_t)1)
+#define PLIM_WATCHED_ ((uint64_t)1 << 1)
+
+typedef struct plim_gate_ {
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) word;
+    char apart_[56]; /* those who take the fast way do not take the lock's line away */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) lock; /* see spin_lock.h */
+} plim_gate_;
+
+/* The lock is held for some fifty nanoseconds, unless its holder was preempted. So looking for a
+ * while is enough most of the time, and giving the holder a CPU most of the others. Each look takes
+ * the cache line away from the holder, who is about to write to it: so they are few and far between
+ * (four times as far made a start of weighted_sem.h half as long). */
+enum { PLIM_SOON_ = 4, PLIM_LATER_ = 200 }; /* pauses between two looks */
+PLIM_SLOW_ void plim_gate_lock_slow_(plim_gate_ *gate, int pauses)
+{
+    for (int i = 0; i < PLIM_SPIN; i++) {
+        if (i % 32 == 31) {
+            plim_thread_yield_();
+        }
+        for (int j = 0; j < pauses; j++) {
+            plim_pause_();
+        }
+        if (plim_load_relaxed_(&gate->lock) == 0 && plim_spin_try_lock_(&gate->lock)) {
+            return;
+        }
+    }
+    plim_spin_lock_slow_(&gate->lock);
+}
+
+/* Takes the lock, and leaves the word to those who take the fast way. */
+PLIM_FAST_ void plim_gate_hold_(plim_gate_ *gate, int pauses)
+{
+    if (!PLIM_LIKELY_(plim_spin_try_lock_(&gate->lock))) {
+        plim_gate_lock_slow_(gate, pauses);
+    }
+}
+
+/* With the lock: returns the word, which is the caller's until plim_gate_publish_. */
+PLIM_FAST_ uint64_t plim_gate_freeze_(plim_gate_ *gate)
+{
+    uint64_t word = plim_load_relaxed_(&gate->word);
+    while ((word & PLIM_WATCHED_) == 0 &&
+           !plim_cas_acquire_(&gate->word, &word, word | PLIM_HELD_)) {
+        continue;
+    }
+    return word;
+}
+
+/* Begins a section: both. */
+PLIM_FAST_ uint64_t plim_gate_lock_(plim_gate_ *gate, int pauses)
+{
+    plim_gate_hold_(gate, pauses);
+    return plim_gate_freeze_(gate);
+}
+
+/* Wakes those whose waits a section has ended. */
+PLIM_CALLED_ void plim_wake_all_(plim_node_ *at)
+{
+    for (plim_node_ *next; at != NULL; at = next) {
+        next = at->next; /* before it wakes: then its frame is gone */
+        plim_release_(&((plim_waiter_ *)(void *)at)->wake, 1);
+    }
+}
+
+/* Lets the lock go, and then wakes those whose waits were ended under it. The release of the lock
+ * is the last touch of the object: those that are woken afterwards are not part of it. */
+PLIM_FAST_ void plim_gate_let_go_(plim_gate_ *gate, plim_list_ *woken)
+{
+    plim_spin_unlock_(&gate->lock);
+    if (woken->first != NULL) {
+        plim_wake_all_(woken->first);
+    }
+}
+
+/* The word is not the caller's any more. */
+PLIM_FAST_ void plim_gate_publish_(plim_gate_ *gate, uint64_t word, bool watched)
+{
+    word &= ~(PLIM_HELD_ | PLIM_WATCHED_);
+    plim_store_release_(&gate->word, watched ? word | PLIM_WATCHED_ : word);
+}
+
+/* Ends a section in which the word was the caller's. */
+PLIM_FAST_ void plim_gate_unlock_(plim_gate_ *gate, uint64_t word, bool watched, plim_list_ *woken)
+{
+    plim_gate_publish_(gate, word, watched);
+    plim_gate_let_go_(gate, woken);
+}
+
+/* Requires that nobody uses it yet. */
+static inline void plim_gate_init_(plim_gate_ *gate, uint64_t word)
+{
+    plim_store_relaxed_(&gate->word, word);
+    plim_store_relaxed_(&gate->lock, 0);
+}
+
+#endif /* PLIM_GATE_H_ */
+
+/* ==== src/core/here.h ========================================================================= */
+
+#ifndef PLIM_HERE_H_
+#define PLIM_HERE_H_
+
+/*
+ * Here: what a thread runs and holds, and who waits for whom.
+ *
+ * A goal is something that threads wait for: the end of a job, or an event loop. A place is a goal
+ * that one thread at a time runs, such as an event loop or a worker. The places that a thread runs
+ * make up a chain, from the innermost outwards. While the thread waits for a goal, so does every
+ * place of its chain, and every job that runs there. So a thread that is about to wait says so in
+ * each place of its chain. Then it follows the goals: the one that it wants to wait for, what that
+ * one waits for, and so on. If it comes back to itself, the wait would never end.
+ *
+ * Why no circle goes unnoticed. Each edge is published under the lock of its goal before the walk
  * begins. So of those whose edges make up a circle, the one that published last finds all of them.
  *
  * Why none is imagined, and nothing is followed into freed memory. The walk keeps the lock of every
- * place on the path until its end, so all edges that it saw hold at the same time; and an edge,
+ * goal on the path until its end, so all edges that it saw hold at the same time; and an edge,
  * which is taken back under the lock too, keeps what it leads to alive. It is taken back by whoever
  * ends the wait, before that: or a thread that is woken, but has not come to do it, would look as
  * if it still waited. Where that cannot be, the edge is doubtful, and a circle must last for some
@@ -2350,17 +2400,48 @@ PLIM_FAST_ void plim_spin_unlock_(PLIM_ATOMIC_(uint64_t) * lock)
  * the variable of the file that initialised it. The name ends with the version of the core, so that
  * two releases in one program have one each.
  */
+typedef struct plim_goal_ {
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) lock; /* 1: held, for a moment */
+    PLIM_ALIGN8_
+    PLIM_ATOMIC_(uint64_t)
+    thread;                    /* of a place: that runs it; 0: none, and always 0 if
+                                                   it is no place. Changes under the lock */
+    struct plim_goal_ *awaits; /* under the lock; NULL: it does not wait. Of a job: the place that
+                                  its body runs in, while that waits */
+} plim_goal_;
+
 typedef struct plim_place_ {
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) lock;   /* 1: held, for a moment */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) thread; /* that runs it; 0: none. Changes under the lock */
-    struct plim_place_ *outer;          /* that the same thread ran before; is that thread's,
-                                                   or whoever's who ends its wait */
-    struct plim_place_ *awaits;         /* under the lock; NULL: it does not wait */
-    const plim_counter *doubt;          /* likewise; NULL: see below */
+    plim_goal_ goal;           /* the first member: a goal with a thread is a place */
+    struct plim_place_ *outer; /* that the same thread ran before; is that thread's, or whoever's
+                                  who ends its wait */
+    const plim_counter *doubt; /* of the edge in `goal`, under its lock; NULL: see above */
     struct plim_place_ **(*here)(void); /* where a thread is; constant */
-    const void *serves; /* the object whose work this place alone does, an event loop; or NULL;
-                           constant */
+    const void *serves;  /* the object whose work this place alone does, an event loop; or NULL;
+                            constant */
+    plim_goal_ *carries; /* what the thread runs here now, a job, which waits when the thread does;
+                            or NULL. Is that thread's, as `outer` */
 } plim_place_;
+
+/* One that the calling thread is about to run. */
+static inline void plim_place_init_(plim_place_ *place, uint64_t thread)
+{
+    plim_store_relaxed_(&place->goal.lock, 0);
+    plim_store_relaxed_(&place->goal.thread, thread);
+    place->goal.awaits = NULL;
+    place->outer = NULL;
+    place->doubt = NULL;
+    place->here = NULL;
+    place->serves = NULL;
+    place->carries = NULL;
+}
+
+/* A place that nobody waits for: the thread does something for an object there, and may hold some
+ * of it. On the stack of its thread, or with it. Only a hold serves itself. */
+typedef struct plim_hold_ {
+    plim_place_ place; /* the first member: if it serves itself, a place is a hold */
+    void *object;      /* of which it holds, */
+    uint64_t amount;   /* that much */
+} plim_hold_;
 
 #if defined(__linux__) && defined(__ELF__) && defined(__GNUC__) && !defined(PLIM_PLATFORM)
 #define PLIM_SHARED_PLACE_ __attribute__((weak, visibility("hidden")))
@@ -2396,37 +2477,51 @@ enum {
     PLIM_DOUBTS_ = 3 /* how often a circle with a doubtful edge is looked at again, after a nap */
 };
 
+/* Sets what a goal waits for; NULL ends it. */
+static inline void plim_set_edge_(plim_goal_ *goal, plim_goal_ *target)
+{
+    plim_spin_lock_(&goal->lock);
+    goal->awaits = target;
+    plim_spin_unlock_(&goal->lock);
+}
+
 /* Sets what all places that a thread runs wait for; NULL ends it. `doubt`: NULL if whoever ends the
- * wait takes the edge back; else what the thread sleeps on until it does so itself. */
-static inline void plim_awaits_(plim_place_ *innermost, plim_place_ *target,
-                                const plim_counter *doubt)
+ * wait takes the edge back; else what the thread sleeps on until it does so itself. What a place
+ * carries waits for the place, and only while that waits: to run a job writes nothing into it. */
+PLIM_SLOW_ void plim_awaits_(plim_place_ *innermost, plim_goal_ *target, const plim_counter *doubt)
 {
     for (plim_place_ *at = innermost; at != NULL; at = at->outer) {
-        plim_spin_lock_(&at->lock);
-        at->awaits = target;
+        plim_spin_lock_(&at->goal.lock);
+        at->goal.awaits = target;
         at->doubt = doubt;
-        plim_spin_unlock_(&at->lock);
+        plim_goal_ *carried = at->carries;
+        plim_spin_unlock_(&at->goal.lock);
+        if (carried != NULL) {
+            plim_set_edge_(carried, target != NULL ? &at->goal : NULL);
+        }
     }
 }
 
 /* Does this edge lead out of a circle? It does if its thread has what it waits for, and then that
  * is about to end. Between taking it and saying so there is a moment: so it is looked at several
  * times. */
-static inline bool plim_doubts_(const plim_place_ *place, int *doubts)
+static inline bool plim_doubts_(const plim_goal_ *goal, int *doubts)
 {
-    if (place->doubt == NULL) {
+    const bool is_place = plim_load_relaxed_(&goal->thread) != 0;
+    const plim_counter *doubt = is_place ? ((const plim_place_ *)(const void *)goal)->doubt : NULL;
+    if (doubt == NULL) {
         return false;
     }
-    uint64_t word = plim_load_relaxed_(&place->doubt->word);
+    uint64_t word = plim_load_relaxed_(&doubt->word);
     return plim_available_(word) > 0 || plim_closed_(word) || ++*doubts <= PLIM_DOUBTS_;
 }
 
 /* Whether the chain of waits that begins at target leads to this thread. If so, it is cut there,
  * while all of it is locked: so of those who find the same circle at the same time only one is
  * refused. */
-PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self, const plim_counter *doubt)
+PLIM_SLOW_ bool plim_leads_here_(plim_goal_ *target, uint64_t self, const plim_counter *doubt)
 {
-    plim_place_ *path[PLIM_PATH_MAX_];
+    plim_goal_ *path[PLIM_PATH_MAX_];
     int doubts = 0;
     for (int tries = 1;; tries++) {
         int length = 0;
@@ -2437,7 +2532,7 @@ PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self, const plim_
         plim_spin_lock_(&target->lock);
         path[length++] = target;
         while (!found && !blocked && length < PLIM_PATH_MAX_) {
-            plim_place_ *last = path[length - 1];
+            plim_goal_ *last = path[length - 1];
             found = plim_load_relaxed_(&last->thread) == self;
             for (int i = 0; i < length - 1 && found && !blocked; i++) {
                 blocked = plim_doubts_(path[i], &doubts);
@@ -2470,7 +2565,7 @@ PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self, const plim_
 
 /* Before a wait of a thread that is at `innermost` (NULL: nowhere, and then all is well) for
  * target. False: it would wait for itself. True: it may wait, and then calls plim_wait_over_. */
-static inline bool plim_may_wait_(plim_place_ *innermost, plim_place_ *target,
+static inline bool plim_may_wait_(plim_place_ *innermost, plim_goal_ *target,
                                   const plim_counter *doubt)
 {
     if (innermost == NULL) {
@@ -2500,7 +2595,50 @@ static inline bool plim_serves_(const void *object)
     return false;
 }
 
-#endif /* PLIM_PLACES_H_ */
+/* From here on the calling thread holds that much of the object. `here`: its place, by the file
+ * that initialised the object. */
+static inline void plim_hold_begins_(plim_hold_ *hold, plim_place_ **here, uint64_t thread,
+                                     void *object, uint64_t amount)
+{
+    plim_place_init_(&hold->place, thread);
+    hold->place.outer = *here;
+    hold->place.serves = hold;
+    hold->object = object;
+    hold->amount = amount;
+    *here = &hold->place;
+}
+
+/* On the thread on which it began. If that thread is about to end, it leaves all places inside of
+ * the hold, too. */
+static inline void plim_hold_ends_(const plim_hold_ *hold, plim_place_ **here)
+{
+    *here = hold->place.outer;
+}
+
+/* The innermost hold of that object from that place outwards, or NULL. */
+PLIM_SLOW_ plim_hold_ *plim_find_hold_(plim_place_ *from, const void *object)
+{
+    for (plim_place_ *at = from; at != NULL; at = at->outer) {
+        plim_hold_ *hold = (plim_hold_ *)(void *)at;
+        if (at->serves == at && hold->object == object) {
+            return hold;
+        }
+    }
+    return NULL;
+}
+
+/* How much of the object the calling thread holds; 0: none. */
+PLIM_SLOW_ uint64_t plim_held_(const void *object)
+{
+    uint64_t sum = 0;
+    for (plim_hold_ *at = plim_find_hold_(*plim_here_(), object); at != NULL;
+         at = plim_find_hold_(at->place.outer, object)) {
+        sum += at->amount;
+    }
+    return sum;
+}
+
+#endif /* PLIM_HERE_H_ */
 
 /* ==== src/core/stages.h ======================================================================= */
 
@@ -2602,7 +2740,7 @@ static inline bool plim_timer_is_armed_(const plim_timer_ *timer)
 }
 
 /* Puts it into the slot where it belongs now. */
-static inline void plim_timers_insert_(plim_timers_ *timers, plim_timer_ *timer)
+PLIM_CALLED_ void plim_timers_insert_(plim_timers_ *timers, plim_timer_ *timer)
 {
     uint64_t base = (uint64_t)timers->base >> PLIM_WHEEL_GRAIN_;
     uint64_t grain = (uint64_t)timer->at >> PLIM_WHEEL_GRAIN_;
@@ -2701,7 +2839,7 @@ static inline int plim_timers_first_slot_(const plim_timers_ *timers, int64_t *b
 /* When the next timer is due; PLIM_FOREVER: there is none. The answer is too early if a slot of a
  * high level has very many timers: then it is when that slot begins. While some timers are due, it
  * is any time that has passed. */
-static inline int64_t plim_timers_next_(const plim_timers_ *timers)
+PLIM_SLOW_ int64_t plim_timers_next_(const plim_timers_ *timers)
 {
     int64_t earliest = timers->due != NULL ? timers->due->at : PLIM_FOREVER, begins;
     int slot = plim_timers_first_slot_(timers, &begins);
@@ -2786,7 +2924,8 @@ static inline plim_timer_ *plim_timers_take_due_(plim_timers_ *timers, int64_t n
  *                                            defines PLIM_WORKER_SIGNALS. Its stack has at least
  *                                            that many bytes; 0 is the system's default. run is
  *                                            declared as static plim_worker_result name(void *arg)
- *   plim_worker_join_(thread)                and returns 0
+ *                                            and returns 0. Answers 0, EAGAIN, ENOMEM
+ *   plim_worker_join_(thread)                waits for its end
  *   plim_worker_begins_(name)                names the calling thread (on Linux), for ps and
  *                                            debuggers, and disables its cancellation
  *   PLIM_ON_THREAD_EXIT_(handler, arg)       from here to PLIM_ON_THREAD_EXIT_END_, in one block:
@@ -2804,6 +2943,15 @@ static inline plim_timer_ *plim_timers_take_due_(plim_timers_ *timers, int64_t n
 #define PLIM_FREE(memory) free(memory)
 #endif
 
+/* Leaves errno alone. */
+static inline void *plim_memory_(size_t size)
+{
+    int saved = errno;
+    void *memory = PLIM_MALLOC(size);
+    errno = saved;
+    return memory;
+}
+
 #if (defined(__unix__) || defined(__APPLE__)) && !defined(PLIM_PLATFORM)
 #include <pthread.h>
 #include <unistd.h>
@@ -2817,20 +2965,18 @@ static inline int plim_worker_spawn_(plim_worker_thread *t, size_t stack_size,
 {
     const size_t unit = (size_t)1 << 16, most = SIZE_MAX / 2;
     pthread_attr_t attributes;
+    int error = 0;
     if (stack_size == 0) {
-        return pthread_create(t, NULL, run, arg);
+        error = pthread_create(t, NULL, run, arg);
+    } else if ((error = pthread_attr_init(&attributes)) == 0) {
+        size_t size = stack_size < most ? (stack_size + unit - 1) / unit * unit : most;
+        while ((error = pthread_attr_setstacksize(&attributes, size)) != 0 && size < most / 2) {
+            size *= 2;
+        }
+        error = error != 0 ? error : pthread_create(t, &attributes, run, arg);
+        pthread_attr_destroy(&attributes);
     }
-    int error = pthread_attr_init(&attributes);
-    if (error != 0) {
-        return error;
-    }
-    size_t size = stack_size < most ? (stack_size + unit - 1) / unit * unit : most;
-    while ((error = pthread_attr_setstacksize(&attributes, size)) != 0 && size < most / 2) {
-        size *= 2;
-    }
-    error = error != 0 ? error : pthread_create(t, &attributes, run, arg);
-    pthread_attr_destroy(&attributes);
-    return error;
+    return error != 0 && error != ENOMEM ? EAGAIN : error;
 }
 
 static inline void plim_worker_join_(plim_worker_thread t)
@@ -2984,6 +3130,196 @@ static inline void plim_worker_begins_(const char *name)
 #endif /* PLIM_PLATFORM */
 #endif /* PLIM_WORKERS_ */
 
+/* ==== src/core/crew.h ========================================================================= */
+
+#ifndef PLIM_CREW_H_
+#define PLIM_CREW_H_
+
+/*
+ * A crew: the threads that run the jobs of an object, how they come, sleep and go. The object is
+ * its owner, and decides how many there are and what they run. All that is said here happens under
+ * the owner's lock; each function says so, or that it does not need the lock.
+ *
+ * A member is the record of a thread, and the first part of the owner's record of it:
+ *
+ *   state     where it is                moved by, to
+ *   vacant    vacant                     whoever needs a thread: hired
+ *   hired     its hirer has it           its hirer: at work; vacant, if no thread can be had
+ *   at work   its thread has it          its thread, before it exits: gone
+ *   gone      gone, or a list that a     whoever has joined its thread: vacant
+ *             thread has taken from it
+ *
+ * Who joins whom. A thread about to exit takes the list `gone`, enters it itself, and joins those
+ * that it took. Their records become vacant after that. So at most a few are left for destroy,
+ * which joins those in `gone`, and with them those that they join. No other caller of the owner
+ * joins: an exiting thread may still run the program's thread-local destructors, and these may
+ * block.
+ *
+ * Why no thread is lost, and none joined twice. To join a thread takes two things: that its creator
+ * knows its handle, and that it will not use its record any more. Creation may return after the
+ * thread has left, so either may come first. Whoever has done his part says so under the lock, and
+ * the second of the two enters the member in `gone` (plim_crew_part_). From there it is taken once.
+ * A thread takes the list before it is in it, so it joins only threads that left before it did. So
+ * none joins itself, and no two join each other.
+ *
+ * Why nobody touches a record that was freed. Records are freed by destroy alone, which begins when
+ * no thread is at work and nobody hires. What is not vacant then is in `gone`, or was taken by one
+ * that is. A gone thread uses the owner and records once more, to make vacant what it has joined;
+ * and it exits after that. So when destroy has joined those in `gone`, all records are vacant, and
+ * no thread is left that could use one, or the owner.
+ *
+ * Of the threads without a job, some search: awake, or being woken. The others are parked. A thread
+ * parks in the section in which it has found no job, and whoever adds one later rouses a parked one
+ * in the section in which he does so, unless one searches. So no job is left while all sleep. A
+ * thread that has slept for long cannot be roused any more: in the section in which it leaves, it
+ * looks for a job once more.
+ */
+typedef struct plim_member_ {
+    struct plim_member_ *next; /* of the vacant, or the gone */
+    plim_worker_thread thread;
+    bool parted; /* its creator knows `thread`, or its thread has left */
+} plim_member_;
+
+typedef struct plim_crew_ {
+    uint32_t searching;          /* threads awake without a job, or being woken */
+    uint32_t threads;            /* at work, or hired: the owner counts those out that leave */
+    uint32_t hiring;             /* calls that are hiring */
+    plim_list_ parked;           /* waiters, the warmest first */
+    plim_member_ *vacant, *gone; /* first the last that came */
+} plim_crew_;
+
+static inline void plim_crew_init_(plim_crew_ *crew)
+{
+    crew->searching = crew->threads = crew->hiring = 0;
+    crew->parked.first = crew->parked.last = NULL;
+    crew->vacant = crew->gone = NULL;
+}
+
+static inline void plim_crew_push_(plim_member_ **list, plim_member_ *member)
+{
+    member->next = *list;
+    *list = member;
+}
+
+/* One more thread, to be created as soon as the lock has been let go. Under the lock. */
+static inline void plim_crew_plan_(plim_crew_ *crew)
+{
+    crew->threads++;
+    crew->hiring++; /* from here on destroy waits for us */
+}
+
+/* A member for the thread, or NULL if the owner has to make one. Under the lock. */
+static inline plim_member_ *plim_crew_vacancy_(plim_crew_ *crew)
+{
+    plim_member_ *member = crew->vacant;
+    if (member != NULL) {
+        crew->vacant = member->next;
+    }
+    return member;
+}
+
+/* Creates the thread: 0, EAGAIN, ENOMEM. Without the lock. */
+static inline int plim_crew_create_(plim_member_ *member, size_t stack_size,
+                                    plim_worker_result (*run)(void *), void *arg)
+{
+    member->parted = false;
+    return plim_worker_create_(&member->thread, stack_size, run, arg);
+}
+
+/* The member's creator, or its thread, is done with it; the second of the two enters it in the list
+ * of those to be joined. Under the lock. */
+static inline void plim_crew_part_(plim_crew_ *crew, plim_member_ *member)
+{
+    if (member->parted) {
+        plim_crew_push_(&crew->gone, member);
+    }
+    member->parted = true;
+}
+
+/* The hirer is done, and has created the thread; NULL: an executor has the member. Under the
+ * lock. */
+static inline void plim_crew_hired_(plim_crew_ *crew, plim_member_ *member)
+{
+    crew->hiring--;
+    if (member != NULL) {
+        plim_crew_part_(crew, member);
+    }
+}
+
+/* The hirer is done: there is no thread to be had; for want of a member, if that is NULL. Under the
+ * lock. */
+static inline void plim_crew_not_hired_(plim_crew_ *crew, plim_member_ *member)
+{
+    crew->hiring--;
+    crew->threads--;
+    if (member != NULL) {
+        plim_crew_push_(&crew->vacant, member);
+    }
+}
+
+/* Wakes a parked thread, unless one searches; returns whether one searches now. One that is leaving
+ * by itself stays where it is. Under the lock. */
+static inline bool plim_crew_rouse_(plim_crew_ *crew, plim_list_ *woken)
+{
+    for (plim_node_ *next, *at = crew->parked.first; crew->searching == 0 && at != NULL;
+         at = next) {
+        next = at->next;
+        crew->searching += plim_end_wait_(woken, &crew->parked, (plim_waiter_ *)(void *)at, 0);
+    }
+    return crew->searching != 0;
+}
+
+/* Wakes all that are parked. Under the lock. */
+static inline void plim_crew_rouse_all_(plim_crew_ *crew, plim_list_ *woken)
+{
+    crew->searching += plim_end_waits_(woken, &crew->parked, 0);
+}
+
+/* The calling thread parks: when the lock has been let go, it sleeps as `self`. Under the lock. */
+static inline void plim_crew_park_(plim_crew_ *crew, plim_waiter_ *self)
+{
+    plim_waiter_init_(self);
+    plim_prepend_(&crew->parked, &self->node);
+}
+
+/* The calling thread is about to exit, and does not count in `threads` any more. Returns those that
+ * it has to join before. Under the lock. */
+static inline plim_member_ *plim_crew_retire_(plim_crew_ *crew, plim_member_ *self)
+{
+    plim_member_ *gone = crew->gone;
+    crew->gone = NULL;
+    plim_crew_part_(crew, self);
+    return gone;
+}
+
+/* Joins these threads. Without the lock. */
+static inline void plim_crew_join_(const plim_member_ *gone)
+{
+    for (; gone != NULL; gone = gone->next) {
+        plim_worker_join_(gone->thread);
+    }
+}
+
+/* These were joined. Under the lock. */
+static inline void plim_crew_vacate_(plim_crew_ *crew, plim_member_ *joined)
+{
+    for (plim_member_ *next; joined != NULL; joined = next) {
+        next = joined->next;
+        plim_crew_push_(&crew->vacant, joined);
+    }
+}
+
+/* Joins the last ones, so that all members are vacant. No lock is needed: nobody is there, nor will
+ * be, but those that have left. */
+static inline void plim_crew_dismiss_(plim_crew_ *crew)
+{
+    plim_crew_join_(crew->gone);
+    plim_crew_vacate_(crew, crew->gone);
+    crew->gone = NULL;
+}
+
+#endif /* PLIM_CREW_H_ */
+
 /* ==== src/bulkhead/word.h ===================================================================== */
 
 /* The word: permits and the length of the queue, in one atomic step. */
@@ -2994,21 +3330,39 @@ static inline void plim_worker_begins_(const char *name)
 /* ---- The word ------------------------------------------------------------------------------- */
 
 /*
- *   63       36 35      8 7     3    2      1     0
- *    AVAILABLE   QUEUED   unused  CLOSED WATCHED HELD
+ *   63       36 35      8 7     4    3       2      1     0
+ *    AVAILABLE   QUEUED   unused  STAFFED CLOSED WATCHED HELD
  *
  * AVAILABLE  28 bits, signed. Permits that nobody has; negative after a resize below what is in
  *            use. Taken by who is let in, or by the event that lets somebody in.
- * QUEUED     28 bits. Jobs and callers in the queue. So a refusal needs nothing but a look at the
- *            word and the limit. Not 0 implies WATCHED.
+ * QUEUED     28 bits. Jobs and callers in the queue, or on their way to it.
  * CLOSED     Nobody is let in from outside. Set once.
- * WATCHED, HELD   See the gate, above. WATCHED also while a job is in flight: then the lock is
- *            needed anyway, and a section is one compare-exchange cheaper.
+ * STAFFED    There are workers, and none of them waits for this bulkhead: so a submit may take the
+ *            fast way, and leave its job to them.
+ * WATCHED, HELD   See the gate, above.
+ *
+ * The fast way, a single compare-exchange, is open to enter and leave while QUEUED is 0, and to
+ * submit while STAFFED is set.
+ *
+ * The lazy counts. A worker that ends a job and takes the next one changes neither count: it would
+ * fight with the submitters for the word. It notes under the lock what the word does not know yet:
+ *
+ *   spare        permits that nobody has, and that AVAILABLE does not count
+ *   unreported   places in the queue that are free, and that QUEUED still counts
+ *
+ * So AVAILABLE is never too high, and QUEUED never too low: whoever takes the fast way is let in
+ * rightly. Whoever cannot take it holds the lock and freezes the word, and then both counts are
+ * exact, before anybody is refused or told to wait: see bulkhead_freeze_. `reckoning` goes up when
+ * a lazy count appears, and again when none is left. So a refusal needs no lock if it finds the
+ * same even number before and after it has read the word: then the word was exact when it was read.
  *
  * Why nobody who waits is forgotten: whatever may let somebody in ends in bulkhead_grant_, in the
- * same section: permits that come back, places in the queue that get free, limits that grow.
+ * same section: permits that come back, places in the queue that get free, limits that grow. A
+ * worker that only takes the next job gives its permit to the first in the queue. And jobs that are
+ * on their way are the inbox's business: see inbox.h.
  */
 #define BULKHEAD_CLOSED_ ((uint64_t)1 << 2)
+#define BULKHEAD_STAFFED_ ((uint64_t)1 << 3)
 #define BULKHEAD_QUEUED_ONE_ ((uint64_t)1 << 8)
 #define BULKHEAD_PERMIT_ONE_ ((uint64_t)1 << 36)
 #define BULKHEAD_PERMITS_MAX_ ((1u << 27) - 1)
@@ -3028,74 +3382,122 @@ static inline uint64_t bulkhead_queued_(uint64_t word)
 
 /* The objects: the bulkhead, its jobs, callers and workers. */
 
-/* A place in the queue: of a caller of enter, or of a job. */
-typedef struct bulkhead_entry_ {
-    plim_node_ node;                 /* the first member: a node of the queue is an entry */
-    struct bulkhead_caller_ *caller; /* NULL: it is part of a job */
-} bulkhead_entry_;
-
 /*
- * Where a job is. All changes are made under the lock, but to DONE and out of it.
+ * Where a job is. All changes are made under the lock, but a detached job's to DONE, and a submit's
+ * out of it. OVERDUE and DONE release those who wait for the job, and are the last touch.
  *
  *   phase       listed in            moved by, to
- *   NEW         nothing              submit: ROOM, DELAYED, QUEUED, READY
+ *   NEW         nothing              submit: ROOM, JOINING, ADMITTED, DELAYED, QUEUED, READY
  *   ROOM        room, its submitter  whoever makes room: DELAYED, QUEUED, READY; its submitter, if
  *                                    it is refused: what it was before
+ *   JOINING     the inbox, or about  whoever empties the inbox: QUEUED
+ *               to be
+ *   ADMITTED    likewise             whoever empties the inbox: READY
  *   DELAYED     later, the timers    the supervisor, when it is due: QUEUED, READY
  *   QUEUED      queue                whoever frees a permit (bulkhead_grant_): READY
  *   READY       ready_jobs           the worker, or entry of the executor, that takes it: RUNNING
- *   RUNNING     worker->job, or a    its runner: FINISHING, ENDING; for another attempt DELAYED,
- *               frame in `running`   QUEUED; the supervisor, at the run timeout: STUCK
+ *   RUNNING     stay.job of its      its runner: FINISHING, ENDING, DONE; for another attempt
+ *               worker, or running   DELAYED, QUEUED; the supervisor, at the run timeout: STUCK
  *   FINISHING   as RUNNING           its runner, when done has returned: ENDING
- *   STUCK       as RUNNING           its runner, when the body returns: DONE
+ *   STUCK       as RUNNING           whoever ended it, when done has returned: OVERDUE; its runner,
+ *                                    when the body returns: RETURNED, if it is detached DONE
+ *   OVERDUE     as RUNNING           its runner, when the body returns: DONE
+ *   RETURNED    ended, of a section  whoever ended it, when done has returned: DONE
  *   ENDING      ended, of a section  whoever ended it, when done has returned: DONE
  *   DONE        nothing              submit, as NEW
+ *
+ * A job of a sync bulkhead is RUNNING from when it is accepted, also while it waits between two
+ * attempts, and then ENDING; its permit is given back after done, unless it is detached.
  *
  * From DELAYED, QUEUED and READY it also goes to ENDING: by cancel, by an abort, by the supervisor
  * when it expires, or when nobody can be had to run it. A submit that learns the latter takes its
  * own job back instead: then the job is what it was before.
  */
 enum {
-    BULKHEAD_NEW_,     /* not submitted yet */
-    BULKHEAD_ROOM_,    /* its submitter waits for a place in the queue; it is not accepted yet */
-    BULKHEAD_DELAYED_, /* its time has not come */
-    BULKHEAD_QUEUED_,  /* it waits for a permit */
-    BULKHEAD_READY_,   /* it has its permit, and waits for a worker, or its turn in the executor */
+    BULKHEAD_NEW_,      /* not submitted yet */
+    BULKHEAD_ROOM_,     /* its submitter waits for a place in the queue; it is not accepted yet */
+    BULKHEAD_JOINING_,  /* it has a place in the queue, and is on its way there */
+    BULKHEAD_ADMITTED_, /* it has its permit, and is on its way to a worker */
+    BULKHEAD_DELAYED_,  /* its time has not come */
+    BULKHEAD_QUEUED_,   /* it waits for a permit */
+    BULKHEAD_READY_,    /* it has its permit, and waits for a worker, or its turn in the executor */
     BULKHEAD_RUNNING_,
     BULKHEAD_FINISHING_, /* its body has returned, and its done is called, with its permit */
     BULKHEAD_STUCK_,     /* its run timeout has passed, and its body runs on */
-    BULKHEAD_ENDING_,    /* its done is being called, without a permit */
-    BULKHEAD_DONE_
+    BULKHEAD_OVERDUE_,   /* likewise, and its done has returned */
+    BULKHEAD_RETURNED_,  /* its body has returned after that, and its done is being called */
+    BULKHEAD_ENDING_,    /* its outcome is decided, and its done is called, or was */
+    BULKHEAD_DONE_,
+    BULKHEAD_CALLER_ /* it is no job, but a caller of enter */
 };
 
-/* Fields without '_' are public; the manual describes them, above bulkhead_histogram. */
+/* A place in the queue: of a job, or of a caller of enter. */
+typedef struct bulkhead_entry_ {
+    plim_node_ node; /* the first member: a node of the queue is an entry */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) phase;
+} bulkhead_entry_;
+
+/* Fields without '_' are public; the manual describes them, above bulkhead_histogram. The first 64
+ * bytes are what goes from the submitter to the worker and back. The other fields are written only
+ * if their value changes. So both CPUs may keep a copy of these lines. A job is three lines. */
 struct bulkhead_job {
     int (*run)(bulkhead_job *job);
     void *arg;
+    bulkhead_entry_ entry_;           /* in the queue, or whichever list it is in; and its phase */
+    struct bulkhead_await_ *waiters_; /* those who wait for its end */
+    int result;
+    bulkhead_outcome outcome;
+    uint32_t attempt;
+    unsigned worker;
+
     void (*done)(bulkhead_job *job);
+    void *resource;
+    bulkhead *bulkhead_; /* where it was submitted last */
     bool detached;
     bool was_detached_; /* when it was submitted last */
     bool renews_;       /* see bulkhead_job_renew */
-    uint32_t attempts, attempt;
-    bulkhead_outcome outcome;
-    int result;
-    unsigned worker;
+    uint32_t attempts;
     int64_t delay_ns, start_within_ns, run_timeout_ns;
-    void *resource;
-
-    bulkhead *bulkhead_;    /* where it was submitted last */
-    plim_place_ place_;     /* what its body waits for elsewhere, and who waits for it */
-    bulkhead_entry_ entry_; /* in the queue, or whichever list it is in */
-    plim_counter over_;     /* gets its permits when it is done: see bulkhead_post_ */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) phase_;
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) cancelled_; /* for bulkhead_job_cancelled */
-    uint64_t runner_;                               /* the thread that runs or ends it, or 0 */
-    uint64_t number_;                               /* in the order of acceptance */
-    bulkhead_job *waits_for_; /* the job of the same bulkhead that its body waits for */
-    int64_t since_;           /* when it was let in, or began (BULKHEAD_TIMINGS) */
-    plim_timer_ timer_;       /* see timers.h; its `next` leads through the ended of a section */
-    plim_counter returned_;   /* after a run timeout: gets a permit when the body has returned */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) marks_; /* CANCELLED, and its number */
+    int64_t since_;     /* when it was submitted or due, then when it began (BULKHEAD_TIMINGS) */
+    plim_timer_ timer_; /* see timers.h; its `next` leads through the ended of a section */
+    plim_goal_ goal_;   /* what others wait for, and where its body waits */
 };
+
+enum {
+    BULKHEAD_CANCELLED_ = 1, /* in marks_: for bulkhead_job_cancelled */
+    BULKHEAD_NUMBER_ONE_ = 2 /* the rest: in the order of acceptance, or 0 if it took the fast way.
+                                Changes under the lock */
+};
+
+/* A thread that does something for the bulkhead; in its chain of places. What it is: */
+typedef enum bulkhead_role_ {
+    BULKHEAD_CALLS_, /* a function of the program's, with a permit (invoke, scope) */
+    BULKHEAD_WORKS_, /* a worker, from its first step to its last */
+    BULKHEAD_RUNS_,  /* a job, for an executor, or of a sync bulkhead on its submitter's thread */
+    BULKHEAD_ENDS_,  /* jobs that somebody else has run, or nobody */
+    BULKHEAD_FEEDS_, /* entries to the executor */
+    BULKHEAD_SUPERVISES_
+} bulkhead_role_;
+
+typedef struct bulkhead_stay_ {
+    plim_hold_ hold; /* the first member: a hold of a bulkhead is a stay */
+    bulkhead_role_ role;
+    bulkhead_job *job; /* WORKS, RUNS, ENDS: that it runs or ends now, or NULL */
+    union {
+        bulkhead_job *rest; /* ENDS: those that come after, by timer_.next */
+        uint64_t entries;   /* FEEDS: still to be given. A job that the executor runs on the spot,
+                               and whose end lets the next one in, leaves that to this frame */
+    } more;
+} bulkhead_stay_;
+
+/* A thread that waits for the end of a job; on its stack. */
+typedef struct bulkhead_await_ {
+    plim_waiter_ waiter;
+    struct bulkhead_await_ *next; /* of the same job */
+    bool returned;                /* it waits until the body has returned, whatever the timeout */
+    bool gone;                    /* it gives up, and was taken off the job already */
+} bulkhead_await_;
 
 /* A caller of enter that waits; on its stack. */
 typedef struct bulkhead_caller_ {
@@ -3116,19 +3518,15 @@ typedef struct bulkhead_submitter_ {
 } bulkhead_submitter_;
 
 typedef struct bulkhead_worker_ {
+    plim_member_ member; /* the first member: a member of the crew is a worker */
+    bulkhead_stay_ stay; /* of its thread */
     bulkhead *owner;
     unsigned index;
-    uint64_t id; /* of its thread */
     void *resource;
-    bulkhead_job *job;                  /* that it runs */
-    bool started;                       /* the resource is there */
-    bool unsettled;                     /* it counts in `settling` */
-    bool leaves;                        /* it is not in `threads` any more, and ends */
-    struct bulkhead_worker_ *next;      /* of all */
-    struct bulkhead_worker_ *next_free; /* of those without thread, or gone */
-    plim_worker_thread thread;
-    bool joinable; /* `thread` is known, and can be joined */
-    bool retired;  /* the thread was gone before `joinable` could be set */
+    bool started;                  /* the resource is there */
+    bool unsettled;                /* it counts in `busy` */
+    bool leaves;                   /* it is not in `threads` any more, and ends */
+    struct bulkhead_worker_ *next; /* of all */
 } bulkhead_worker_;
 
 /* A thread that holds permits, or is a worker, and waits for this very bulkhead: for a job, or to
@@ -3136,37 +3534,20 @@ typedef struct bulkhead_worker_ {
 typedef struct bulkhead_blocked_ {
     plim_node_ node; /* the first member */
     uint64_t thread;
-    uint64_t held;                   /* permits */
-    bulkhead_job *mine;              /* the job that the thread runs, or NULL */
-    bulkhead_job *before;            /* what that job waited for until then */
-    const bulkhead_job *job;         /* what it waits for, */
-    const plim_waiter_ *waiter;      /* or its wait to be let in */
+    uint64_t held;        /* permits */
+    bulkhead_job *mine;   /* the job that the thread runs, or NULL */
+    bulkhead_job *job;    /* what it waits for; NULL: to be let in */
+    plim_waiter_ *waiter; /* its wait; if it owns the job, that for a place in the queue */
     struct bulkhead_blocked_ *outer; /* an earlier wait of the same thread, or NULL */
     bool worker;                     /* it is in `threads` */
     bool serves;                     /* it is in the executor's loop, and so keeps what is ready */
-    bool limited;                    /* the wait ends by itself, */
-    bool until_begun;                /* but no longer once the job has begun */
-    bool returns; /* it waits until the body has returned, whatever the run timeout */
+    bool limited;                    /* the wait ends by itself */
+    bool owns;    /* the job is on its stack, and not limited once it has begun */
+    bool told;    /* if it owns the job: the wait would never end, and its call returns EDEADLK */
+    bool queues;  /* it waits in the queue, as a caller of enter */
     bool covered; /* an inner wait counts instead */
     bool listed;
 } bulkhead_blocked_;
-
-/* A thread that is not a worker and has to do with a job, or is about to; on its stack. */
-typedef struct bulkhead_frame_ {
-    plim_node_ node;
-    uint64_t thread;
-    bulkhead_job *job; /* in `running`: what it runs */
-} bulkhead_frame_;
-
-/* A thread that gives entries to the executor; on its stack. A job that the executor runs on the
- * spot, and whose end lets the next one in, leaves that to the frame below instead of going deeper.
- */
-typedef struct bulkhead_giver_ {
-    plim_node_ node;
-    bulkhead *owner;
-    uint64_t thread;
-    uint64_t entries; /* still to be given */
-} bulkhead_giver_;
 
 /* What the calls of the API do when their fast path does not do. init puts a pointer to these into
  * the bulkhead. So a file that only enters or submits contains its fast paths, and the rest is in
@@ -3175,7 +3556,7 @@ typedef struct bulkhead_slow_ {
     int (*enter)(bulkhead *b, int64_t timeout_ns, int full);
     void (*entered)(bulkhead *b, int64_t since);
     int (*leave)(bulkhead *b);
-    int (*leave_hooked)(bulkhead *b, int result, bool noted);
+    int (*leave_hooked)(bulkhead *b, int result, bulkhead_stay_ *stay);
     bool (*take)(bulkhead *b);
     int (*invoke)(bulkhead *b, int (*fn)(void *), void *arg, int *result);
     void (*ran)(bulkhead *b, int64_t since);
@@ -3189,71 +3570,17 @@ typedef struct bulkhead_slow_ {
     int (*close)(bulkhead *b, int how, int64_t timeout_ns);
     int (*destroy)(bulkhead *b);
     bulkhead_stats (*snapshot)(bulkhead *b);
+    plim_place_ **(*here)(void); /* where a thread is */
 } bulkhead_slow_;
 
-enum { BULKHEAD_HOLDERS_ = 4 };
-
-struct bulkhead {
-    plim_gate_ gate;
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) permits; /* changed under the lock, as all limits are */
-    /* Threads that have a permit and will give it back themselves, to find those that wait for
-     * themselves. Written without a lock: a mistake makes us blind, but no thread's id is ever here
-     * while it has none. */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) holders[BULKHEAD_HOLDERS_];
-    /* The thread that has entered last, or 0 after a leave: if there is one permit, who has it. */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) last;
-    const bulkhead_slow_ *slow;
-    uint32_t flags; /* with BULKHEAD_EVENTS_ */
+/* What init was told, with the defaults filled in. */
+typedef struct bulkhead_fixed_ {
+    uint32_t flags, attempts; /* flags: with BULKHEAD_EVENTS_ */
     int type;
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) limit;   /* of the queue */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) delayed; /* jobs; each has a place in the queue, too */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) ready;   /* jobs in ready_jobs */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) rejected;
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) entered, left, left_failed; /* (BULKHEAD_STATS) */
-
-    /* Under the lock. */
-    plim_list_ queue;      /* entries, first come first */
-    plim_list_ ready_jobs; /* with a permit, for a worker or an entry of the executor */
-    plim_list_ later;      /* jobs that wait for their time */
-    plim_list_ running;    /* frames of those who run a job for an executor */
-    plim_list_ busy;       /* frames of threads that still have to do with a job */
-    plim_list_ room;       /* submitters, while the queue is full */
-    plim_list_ resting;    /* threads that wait for the time of a sync job */
-    plim_list_ quiet;      /* who waits for nothing to be left */
-    plim_list_ ends;       /* who waits for the end, after close */
-    plim_list_ givers;
-    plim_list_ blocked; /* threads of ours that wait for this very bulkhead */
-    uint64_t entries;   /* given to the executor, or about to be, and not come back: see E1 */
-    uint64_t numbers;   /* given to jobs */
-    uint64_t jobs;      /* accepted, and not ended */
-    uint64_t settling;  /* workers that still have to do with a job that has ended */
-    int stage;          /* PLIM_OPEN_ and so on; OVER: workers and supervisor are to go */
-
-    plim_list_ parked;  /* idle workers, the warmest first */
-    plim_list_ failing; /* workers whose start has failed, until they try again */
-    uint32_t threads;   /* own workers */
-    uint32_t searching; /* of these, awake without a job, or being woken */
-    uint32_t starting;  /* created, or about to be, and not yet searching */
-    uint32_t hiring;    /* calls that are creating one */
-    uint32_t stuck;     /* bodies that run on after their run timeout, each with its worker */
-    uint32_t indices;   /* given to workers so far */
-    bulkhead_worker_ *workers, *vacant, *gone;
-
-    plim_list_ watch;                               /* the supervisor, asleep, */
-    int64_t watch_until;                            /* until then */
-    plim_counter making;                            /* one permit: to create the supervisor */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) supervised; /* it exists; set under `making` */
-    uint64_t supervisor_id;
-    plim_worker_thread supervisor;
-    uint64_t dice; /* for the jitter */
-
-    uint64_t accepted, retried, late, ended[BULKHEAD_ABORTED + 1];
-    uint64_t peak_in_use, peak_queued;
-    bulkhead_histogram *histograms; /* wait, run; NULL without BULKHEAD_TIMINGS */
-
-    /* As init found them. */
+    bool crewed; /* jobs run on own workers */
+    bool plain;  /* likewise, no histograms, and only those who wait for a job learn of its end */
     int64_t timeout_ns, retry_delay_ns, retry_delay_max_ns, run_timeout_ns;
-    uint32_t attempts;
+    bulkhead_histogram *histograms; /* wait, run; NULL without BULKHEAD_TIMINGS */
     plim_executor executor;
     int (*worker_start)(void *user, unsigned index, void **resource);
     void (*worker_stop)(void *user, unsigned index, void *resource);
@@ -3263,12 +3590,108 @@ struct bulkhead {
     size_t stack_size;
     uint64_t process; /* that has initialised it: a forked child has none of its threads */
     char name[16];
+} bulkhead_fixed_;
+
+/* What becomes of those who do not take the lock. */
+typedef struct bulkhead_calls_ {
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) rejected;
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) entered, left, left_failed; /* (BULKHEAD_STATS) */
+} bulkhead_calls_;
+
+/* A new outcome also goes into bulkhead_outcome_name, bulkhead_snapshot_, the end of invoke, and
+ * src/metrics/bulkhead.h. */
+enum { BULKHEAD_OUTCOMES_ = BULKHEAD_ABORTED + 1 };
+
+/* What has become of jobs. Under the lock. */
+typedef struct bulkhead_totals_ {
+    uint64_t accepted, ended[BULKHEAD_OUTCOMES_];
+    uint64_t retried, late;
+    uint64_t peak_in_use, peak_queued;
+} bulkhead_totals_;
+
+/* The supervisor. It is made when the first job needs it. */
+typedef struct bulkhead_watch_ {
+    plim_list_ asleep;                        /* the supervisor, while it sleeps */
+    int64_t until;                            /* when that sleep ends */
+    plim_counter making;                      /* one permit: to make it */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) made; /* it exists; set under `making` */
+    plim_worker_thread thread;
+} bulkhead_watch_;
+
+/*
+ * The bulkhead. What is written often by different threads stands apart, at least a line from the
+ * rest. What guards it:
+ *
+ *   slow, fixed              init writes them, and nobody after that; the histograms are the lock's
+ *   gate.word, inbox         atomic steps: see word.h and inbox.h
+ *   permits, limit, delayed, written under the lock, read by all
+ *   ready, reckoning
+ *   last, calls              atomic steps that nothing relies on
+ *   watch.made, .thread      watch.making
+ *   all else                 the lock, gate.lock
+ *
+ * Of a job: the submitter has it until it is accepted. The phase changes as the table above says.
+ * `goal_` has a lock of its own. The rest is the lock's, and its runner's while it runs. Of a
+ * worker: `resource` and `started` are its thread's, `owner` and `index` never change, and the rest
+ * is the lock's.
+ */
+struct bulkhead {
+    const bulkhead_slow_ *slow;
+    bulkhead_fixed_ fixed;
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) permits; /* changed under the lock, as all limits are */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) limit;   /* of the queue */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) delayed; /* jobs; each has a place in the queue, too */
+    /* The thread that has entered last, or 0 after a leave: if there is one permit, who has it. */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) last;
+    bulkhead_calls_ calls;
+    char apart_[64];
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) inbox; /* jobs on their way: see inbox.h */
+    char also_apart_[56];
+    plim_gate_ gate;
+
+    /* Under the lock. First what every job needs. */
+    uint64_t spare, unreported;                    /* the lazy counts: see word.h */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) reckoning; /* odd while one of these is not 0 */
+    plim_list_ queue;                              /* entries, first come first */
+    plim_list_ ready_jobs; /* with a permit, for a worker or an executor's entry */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) ready; /* jobs in ready_jobs */
+    uint64_t jobs;                             /* accepted, and not ended; but those in the inbox */
+    uint64_t summons;                          /* whom the inbox was told to summon: see inbox.h */
+    bool watched;                              /* as the word says */
+    bool shrunk;     /* permits may have got lost to a lower limit: see bulkhead_break_ */
+    plim_crew_ crew; /* own workers */
+    bulkhead_totals_ totals;
+
+    plim_list_ later;   /* jobs that wait for their time */
+    plim_list_ running; /* jobs that run, but those of own workers */
+    plim_list_ room;    /* submitters, while the queue is full */
+    plim_list_ resting; /* threads that wait for the time of a sync job */
+    plim_list_ quiet;   /* who waits for nothing to be left */
+    plim_list_ ends;    /* who waits for the end, after close */
+    plim_list_ blocked; /* threads of ours that wait for this very bulkhead */
+    uint64_t entries;   /* given to the executor, or about to be, and not come back: see E1 */
+    uint64_t numbers;   /* given to jobs */
+    uint64_t busy;      /* threads that have left the lock, and not the bulkhead: it is not quiet
+                           before they have come once more */
+    int stage;          /* PLIM_OPEN_ and so on; OVER: workers and supervisor are to go */
+
+    plim_list_ failing; /* workers whose start has failed, until they try again */
+    uint32_t starting;  /* created, or about to be, and not yet searching */
+    uint32_t stuck;     /* bodies that run on after their run timeout, each with its worker */
+    uint32_t indices;   /* given to workers so far */
+    bulkhead_worker_ *workers;
+    bulkhead_watch_ watch;
+    uint64_t dice; /* for the jitter */
 
     plim_timers_ timers; /* of jobs, under the lock; the largest part, so it is the last */
 };
 
 enum { BULKHEAD_EVENTS_ = 1 << 16 }; /* in flags: on_event is set */
 
+#define BULKHEAD_CALLER_OF_(its_entry) \
+    ((bulkhead_caller_ *)(void *)((char *)(its_entry)-offsetof(bulkhead_caller_, entry)))
+#define BULKHEAD_WORKER_OF_(its_stay) \
+    ((bulkhead_worker_ *)(void *)((char *)(its_stay)-offsetof(bulkhead_worker_, stay)))
 #define BULKHEAD_JOB_OF_(entry) \
     ((bulkhead_job *)(void *)((char *)(entry)-offsetof(bulkhead_job, entry_)))
 
@@ -3278,37 +3701,48 @@ typedef struct bulkhead_subject_ {
     void *arg;
 } bulkhead_subject_;
 
+/* ==== src/bulkhead/stays.h ==================================================================== */
+
+/* Stays: what the calling thread does for the bulkhead, in its chain of places. */
+
+/* From here on the calling thread does that for the bulkhead. */
+static inline void bulkhead_stay_begins_(bulkhead *b, bulkhead_stay_ *stay, bulkhead_role_ role,
+                                         plim_place_ **here)
+{
+    /* A call has its permit from the beginning. */
+    const uint64_t permits = role == BULKHEAD_CALLS_ ? 1 : 0;
+    plim_hold_begins_(&stay->hold, here, plim_thread_id_(), b, permits);
+    stay->role = role;
+    stay->job = NULL;
+}
+
+/* The innermost stay of the calling thread here, from that place outwards; or NULL. */
+static inline bulkhead_stay_ *bulkhead_find_stay_(const bulkhead *b, plim_place_ *from)
+{
+    return (bulkhead_stay_ *)(void *)plim_find_hold_(from, b);
+}
+
+/* The innermost one in that role, or NULL. */
+PLIM_SLOW_ bulkhead_stay_ *bulkhead_stay_as_(const bulkhead *b, bulkhead_role_ role)
+{
+    bulkhead_stay_ *at = bulkhead_find_stay_(b, *plim_here_());
+    while (at != NULL && at->role != role) {
+        at = bulkhead_find_stay_(b, at->hold.place.outer);
+    }
+    return at;
+}
+
 /* ==== src/bulkhead/calls.h ==================================================================== */
 
 /* The calls of the API, each with its fast path. What is not fast is reached through the table in
  * the bulkhead. */
 
-/* Notes that the calling thread has a permit which it will give back itself (invoke, scope). If
- * there is no place for the note, a deadlock may go unseen. Relaxed: only the thread itself relies
- * on its note. */
-static inline void bulkhead_note_(bulkhead *b)
-{
-    uint64_t self = plim_thread_id_();
-    for (int i = 0; i < BULKHEAD_HOLDERS_; i++) {
-        if (plim_load_relaxed_(&b->holders[i]) == 0) {
-            plim_store_relaxed_(&b->holders[i], self);
-            break;
-        }
-    }
-}
-
-/* It is about to give a permit back; `noted` says that there may be a note. */
-static inline void bulkhead_forget_(bulkhead *b, bool noted)
+/* The calling thread is giving a permit back: one of its own, for which it stays, or NULL. */
+static inline void bulkhead_forget_(bulkhead *b, const bulkhead_stay_ *stay)
 {
     plim_store_relaxed_(&b->last, 0);
-    if (noted) {
-        uint64_t self = plim_thread_id_();
-        for (int i = 0; i < BULKHEAD_HOLDERS_; i++) {
-            if (plim_load_relaxed_(&b->holders[i]) == self) {
-                plim_store_relaxed_(&b->holders[i], 0);
-                break;
-            }
-        }
+    if (stay != NULL) {
+        plim_hold_ends_(&stay->hold, b->slow->here());
     }
 }
 
@@ -3317,7 +3751,8 @@ static inline bool bulkhead_take_(bulkhead *b)
 {
     const uint64_t not_now = PLIM_HELD_ | PLIM_WATCHED_ | BULKHEAD_CLOSED_;
     uint64_t word = plim_load_relaxed_(&b->gate.word);
-    while (PLIM_LIKELY_((word & not_now) == 0 && bulkhead_available_(word) > 0)) {
+    while (PLIM_LIKELY_((word & not_now) == 0 && bulkhead_available_(word) > 0 &&
+                        bulkhead_queued_(word) == 0)) {
         if (PLIM_LIKELY_(plim_cas_acquire_(&b->gate.word, &word, word - BULKHEAD_PERMIT_ONE_))) {
             plim_store_relaxed_(&b->last, plim_thread_id_());
             return true;
@@ -3328,11 +3763,11 @@ static inline bool bulkhead_take_(bulkhead *b)
 
 enum { BULKHEAD_HOOKS_ = BULKHEAD_STATS | BULKHEAD_TIMINGS | BULKHEAD_EVENTS_ };
 
-/* `full` is what a wait that has not been long enough is called: ETIMEDOUT, or EAGAIN for a try. */
+/* `full` is the error for a wait that ends without a permit: ETIMEDOUT, or EAGAIN for a try. */
 static inline int bulkhead_enter_or_(bulkhead *b, int64_t timeout_ns, int full)
 {
     if (PLIM_LIKELY_(bulkhead_take_(b))) {
-        if ((b->flags & BULKHEAD_HOOKS_) != 0) {
+        if ((b->fixed.flags & BULKHEAD_HOOKS_) != 0) {
             b->slow->entered(b, 0);
         }
         return 0;
@@ -3352,7 +3787,7 @@ static inline int bulkhead_try_enter(bulkhead *b)
 
 static inline int bulkhead_enter(bulkhead *b)
 {
-    int64_t timeout_ns = b->timeout_ns;
+    int64_t timeout_ns = b->fixed.timeout_ns;
     return timeout_ns < 0 ? bulkhead_try_enter(b)
                           : bulkhead_enter_for(b, timeout_ns == 0 ? PLIM_FOREVER : timeout_ns);
 }
@@ -3363,13 +3798,13 @@ static inline bool bulkhead_is_held_(const bulkhead *b, uint64_t word)
     return bulkhead_available_(word) < (int64_t)plim_load_relaxed_(&b->permits);
 }
 
-static inline int bulkhead_leave_as_(bulkhead *b, int result, bool noted)
+static inline int bulkhead_leave_as_(bulkhead *b, int result, bulkhead_stay_ *stay)
 {
-    if (PLIM_LIKELY_((b->flags & BULKHEAD_HOOKS_) == 0)) {
-        bulkhead_forget_(b, noted);
+    if (PLIM_LIKELY_((b->fixed.flags & BULKHEAD_HOOKS_) == 0)) {
+        bulkhead_forget_(b, stay);
         uint64_t word = plim_load_relaxed_(&b->gate.word);
         while (PLIM_LIKELY_((word & (PLIM_HELD_ | PLIM_WATCHED_)) == 0 &&
-                            bulkhead_is_held_(b, word))) {
+                            bulkhead_queued_(word) == 0 && bulkhead_is_held_(b, word))) {
             if (PLIM_LIKELY_(
                     plim_cas_release_(&b->gate.word, &word, word + BULKHEAD_PERMIT_ONE_))) {
                 return 0;
@@ -3377,27 +3812,29 @@ static inline int bulkhead_leave_as_(bulkhead *b, int result, bool noted)
         }
         return b->slow->leave(b);
     }
-    return b->slow->leave_hooked(b, result, noted);
+    return b->slow->leave_hooked(b, result, stay);
 }
 
 static inline int bulkhead_leave(bulkhead *b)
 {
-    return bulkhead_leave_as_(b, 0, false);
+    return bulkhead_leave_as_(b, 0, NULL);
 }
 
-static inline bulkhead *bulkhead_scope_enter_(bulkhead *b)
+/* Enters; NULL if that is refused. */
+static inline bulkhead_stay_ *bulkhead_scope_enter_(bulkhead_stay_ *held, bulkhead *b)
 {
     if (bulkhead_enter(b) != 0) {
+        held->hold.object = NULL;
         return NULL;
     }
-    bulkhead_note_(b);
-    return b;
+    bulkhead_stay_begins_(b, held, BULKHEAD_CALLS_, b->slow->here());
+    return held;
 }
 
-static inline void bulkhead_scope_leave_(bulkhead **held)
+static inline void bulkhead_scope_leave_(bulkhead_stay_ *held)
 {
-    if (*held != NULL) {
-        bulkhead_leave_as_(*held, 0, true);
+    if (held->hold.object != NULL) {
+        bulkhead_leave_as_((bulkhead *)held->hold.object, 0, held);
     }
 }
 
@@ -3410,14 +3847,13 @@ static inline void bulkhead_scope_leave_(bulkhead **held)
 /* A loop that runs once, or not at all. */
 #if defined(__GNUC__) || defined(__clang__)
 #define BULKHEAD_SCOPE_(b, held, once) \
-    for (bulkhead * held \
-             __attribute__((cleanup(bulkhead_scope_leave_))) = bulkhead_scope_enter_(b), \
-             *once = held; \
+    for (bulkhead_stay_ held __attribute__((cleanup(bulkhead_scope_leave_))), \
+         *once = bulkhead_scope_enter_(&held, b); \
          once != NULL; once = NULL)
 #else
 #define BULKHEAD_SCOPE_(b, held, once) \
-    for (bulkhead *held = bulkhead_scope_enter_(b); held != NULL; \
-         bulkhead_scope_leave_(&held), held = NULL)
+    for (bulkhead_stay_ held, *once = bulkhead_scope_enter_(&held, b); once != NULL; \
+         bulkhead_scope_leave_(&held), once = NULL)
 #endif
 /* ---- Jobs ---- */
 
@@ -3431,37 +3867,19 @@ static inline int bulkhead_submit_for(bulkhead *b, bulkhead_job *job, int64_t ti
     return b->slow->submit_for(b, job, timeout_ns);
 }
 
-/* Sleeps until bulkhead_post_ has said that something is over. Gives the borrowed permit back:
- * there would be none left after 2^30 waits. */
-PLIM_CALLED_ int bulkhead_await_(plim_counter *c, int64_t timeout_ns)
+/* Is it done, though its body may run on after a run timeout? Acquire, for the release in
+ * bulkhead_release_: what the job has done is visible. If its phase is DONE, not OVERDUE, its
+ * memory is the caller's. */
+static inline bool bulkhead_is_done_(const bulkhead_job *job)
 {
-    int error = plim_acquire_(c, PLIM_WAITERS_MAX, timeout_ns);
-    if (error == 0) {
-        plim_release_(c, 1);
-    }
-    return error;
-}
-
-/* Is it over? From then on only threads that wait for the job touch the counter. Acquire, for the
- * release in bulkhead_post_. */
-static inline bool bulkhead_is_posted_(plim_counter *c)
-{
-#ifdef PLIM_PARK_CND /* the thread that posted may still hold the counter's lock */
-    return plim_available_(plim_load_relaxed_(&c->word)) > 0 && bulkhead_await_(c, 0) == 0;
-#else
-    return plim_available_(plim_load_acquire_(&c->word)) > 0;
-#endif
-}
-
-static inline bool bulkhead_is_done_(bulkhead_job *job)
-{
-    return bulkhead_is_posted_(&job->over_);
+    uint64_t phase = plim_load_acquire_(&job->entry_.phase);
+    return phase == BULKHEAD_DONE_ || phase == BULKHEAD_OVERDUE_;
 }
 
 /* Is it a job that nobody can wait for: never submitted, or detached, now or when it was done? */
 static inline bool bulkhead_is_nobodys_(const bulkhead_job *job)
 {
-    uint64_t phase = plim_load_relaxed_(&job->phase_);
+    uint64_t phase = plim_load_relaxed_(&job->entry_.phase);
     return job->detached || phase == BULKHEAD_NEW_ ||
            (phase == BULKHEAD_DONE_ && job->was_detached_);
 }
@@ -3474,7 +3892,7 @@ static inline int bulkhead_wait(bulkhead_job *job, int64_t timeout_ns)
     if (bulkhead_is_done_(job)) {
         return 0;
     }
-    if (plim_load_relaxed_(&job->phase_) == BULKHEAD_ROOM_) {
+    if (plim_load_relaxed_(&job->entry_.phase) == BULKHEAD_ROOM_) {
         return EINVAL; /* its submitter waits: it is not submitted yet */
     }
     return timeout_ns <= 0 ? ETIMEDOUT : job->bulkhead_->slow->wait(job, timeout_ns);
@@ -3488,15 +3906,14 @@ static inline int bulkhead_reclaim(bulkhead_job *job, int64_t timeout_ns)
     if (!bulkhead_is_done_(job)) {
         return EBUSY;
     }
-    if (job->outcome != BULKHEAD_TIMED_OUT) {
-        return 0;
-    }
-    return job->bulkhead_->slow->reclaim(job, timeout_ns);
+    return plim_load_acquire_(&job->entry_.phase) == BULKHEAD_DONE_
+               ? 0
+               : job->bulkhead_->slow->reclaim(job, timeout_ns);
 }
 
 static inline bool bulkhead_job_cancelled(const bulkhead_job *job)
 {
-    return plim_load_relaxed_(&job->cancelled_) != 0;
+    return (plim_load_relaxed_(&job->marks_) & BULKHEAD_CANCELLED_) != 0;
 }
 
 static inline void bulkhead_job_renew(bulkhead_job *job)
@@ -3514,7 +3931,7 @@ static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job)
 static inline bool bulkhead_take_inline_(bulkhead *b)
 {
     bool taken = bulkhead_take_(b) || b->slow->take(b);
-    if (taken && (b->flags & BULKHEAD_HOOKS_) != 0) {
+    if (taken && (b->fixed.flags & BULKHEAD_HOOKS_) != 0) {
         b->slow->entered(b, 0);
     }
     return taken;
@@ -3523,13 +3940,14 @@ static inline bool bulkhead_take_inline_(bulkhead *b)
 /* With a permit: calls fn, and gives it back. */
 static inline int bulkhead_call_here_(bulkhead *b, int (*fn)(void *), void *arg, int *result)
 {
-    int64_t since = b->histograms == NULL ? 0 : plim_now_();
-    bulkhead_note_(b);
+    int64_t since = b->fixed.histograms == NULL ? 0 : plim_now_();
+    bulkhead_stay_ stay;
+    bulkhead_stay_begins_(b, &stay, BULKHEAD_CALLS_, b->slow->here());
     int answer = fn(arg);
-    if (b->histograms != NULL) {
+    if (b->fixed.histograms != NULL) {
         b->slow->ran(b, since);
     }
-    bulkhead_leave_as_(b, answer, true);
+    bulkhead_leave_as_(b, answer, &stay);
     if (result != NULL) {
         *result = answer;
     }
@@ -3541,11 +3959,11 @@ static inline int bulkhead_invoke(bulkhead *b, int (*fn)(void *), void *arg, int
     if (fn == NULL) {
         return EINVAL;
     }
-    if (b->type == BULKHEAD_SYNC) {
+    if (b->fixed.type == BULKHEAD_SYNC) {
         int error = bulkhead_enter(b);
         return error != 0 ? error : bulkhead_call_here_(b, fn, arg, result);
     }
-    if ((b->flags & BULKHEAD_INLINE) != 0 && bulkhead_take_inline_(b)) {
+    if ((b->fixed.flags & BULKHEAD_INLINE) != 0 && bulkhead_take_inline_(b)) {
         return bulkhead_call_here_(b, fn, arg, result);
     }
     return b->slow->invoke(b, fn, arg, result);
@@ -3582,7 +4000,7 @@ static inline const char *bulkhead_outcome_name(bulkhead_outcome outcome)
 {
     static const char *const names[] = {"pending", "succeeded", "failed", "timed_out",
                                         "expired", "cancelled", "aborted"};
-    return (unsigned)outcome <= BULKHEAD_ABORTED ? names[outcome] : "unknown";
+    return (unsigned)outcome < BULKHEAD_OUTCOMES_ ? names[outcome] : "unknown";
 }
 
 /* ==== src/bulkhead/events.h =================================================================== */
@@ -3642,16 +4060,16 @@ static inline bulkhead_subject_ bulkhead_no_job_(void)
 PLIM_SLOW_ void bulkhead_tell_(bulkhead *b, bulkhead_event_type type, bulkhead_subject_ about,
                                bulkhead_outcome outcome, int result, uint32_t attempt)
 {
-    if ((b->flags & BULKHEAD_EVENTS_) != 0) {
+    if ((b->fixed.flags & BULKHEAD_EVENTS_) != 0) {
         bulkhead_event event = {type, about.job, about.arg, outcome, result, attempt};
-        b->on_event(b->user, &event);
+        b->fixed.on_event(b->fixed.user, &event);
     }
 }
 
 /* Without looking at how it ends: the supervisor may be deciding that. */
 static inline void bulkhead_tell_started_(bulkhead *b, const bulkhead_job *job)
 {
-    if ((b->flags & BULKHEAD_EVENTS_) != 0) {
+    if ((b->fixed.flags & BULKHEAD_EVENTS_) != 0) {
         bulkhead_tell_(b, BULKHEAD_EVENT_STARTED, bulkhead_subject_of_(job), BULKHEAD_PENDING, 0,
                        job->attempt);
     }
@@ -3704,6 +4122,17 @@ static inline int64_t bulkhead_histogram_quantile(const bulkhead_histogram *h, d
         }
     }
     return h->max_ns;
+}
+
+/* Under the lock, with BULKHEAD_TIMINGS. */
+PLIM_SLOW_ void bulkhead_time_wait_(bulkhead *b, int64_t ns)
+{
+    bulkhead_histogram_add(&b->fixed.histograms[0], ns);
+}
+
+PLIM_SLOW_ void bulkhead_time_run_(bulkhead *b, int64_t ns)
+{
+    bulkhead_histogram_add(&b->fixed.histograms[1], ns);
 }
 
 /* ---- Text ----------------------------------------------------------------------------------- */
@@ -3766,49 +4195,56 @@ static inline void bulkhead_disarm_(bulkhead *b, bulkhead_job *job)
 
 /* Critical sections: all that is done under the lock, and what is left to do after it. */
 
-/* One at a time, under the lock; and what is left to do when it is over. */
+/* One at a time, under the lock; and what is left to do when it is over. There are two kinds. In a
+ * frozen one the word is ours, and exact. In the other one it is not ours: a worker that ends a job
+ * and takes the next one does not need it. */
 typedef struct bulkhead_section_ {
-    uint64_t word;
+    uint64_t word; /* if it is frozen */
+    bool frozen;
     plim_list_ woken;                 /* waiters whose wait has ended */
     uint64_t entries;                 /* to be given to the executor */
     bulkhead_job *ended, *last_ended; /* jobs to be concluded, by timer_.next */
     uint32_t hires;                   /* workers to be created */
     bool barren;                      /* none can be had now: plan none */
-    bulkhead_frame_ frame;            /* until entries and ended are seen to */
 } bulkhead_section_;
 
-/* The two ends of a section exist twice: inlined where every job passes, by these names, and once
- * as a function for all others, or half of the code would be copies of them. */
-PLIM_FAST_ bulkhead_section_ bulkhead_lock_fast_(bulkhead *b, int pauses)
+/* Begins a section. */
+PLIM_FAST_ bulkhead_section_ bulkhead_hold_(bulkhead *b, int pauses)
 {
     bulkhead_section_ s;
+    s.frozen = false;
     s.woken.first = s.woken.last = NULL;
     s.entries = 0;
     s.ended = NULL;
     s.hires = 0;
     s.barren = false;
-    s.word = plim_gate_lock_(&b->gate, pauses);
+    plim_gate_hold_(&b->gate, pauses);
     return s;
 }
 
+/* Makes it a frozen one. inbox.h has it, and says what it does. */
+PLIM_CALLED_ void bulkhead_freeze_(bulkhead *b, bulkhead_section_ *s);
+
+/* Begins a frozen section. A function, as its end is: or half of the code would be copies. */
 PLIM_CALLED_ bulkhead_section_ bulkhead_lock_(bulkhead *b)
 {
-    return bulkhead_lock_fast_(b, PLIM_SOON_);
+    bulkhead_section_ s = bulkhead_hold_(b, PLIM_SOON_);
+    bulkhead_freeze_(b, &s);
+    return s;
 }
 
 /* Nothing runs, waits or is about to: what wait_idle waits for. */
 static inline bool bulkhead_is_quiet_(const bulkhead *b, const bulkhead_section_ *s)
 {
     return bulkhead_available_(s->word) == (int64_t)plim_load_relaxed_(&b->permits) &&
-           bulkhead_queued_(s->word) == 0 && b->jobs == 0 && b->settling == 0 &&
-           b->busy.first == NULL && b->givers.first == NULL && b->room.first == NULL &&
-           b->resting.first == NULL;
+           bulkhead_queued_(s->word) == 0 && b->jobs == 0 && b->busy == 0 &&
+           b->room.first == NULL && b->resting.first == NULL;
 }
 
-/* The supervisor ends as well, but nobody has to wait for it before destroy joins it. */
+/* No worker is left, and nothing is left in the executor. destroy joins the supervisor. */
 static inline bool bulkhead_is_over_(const bulkhead *b)
 {
-    return b->threads == 0 && b->hiring == 0 && b->entries == 0;
+    return b->crew.threads == 0 && b->crew.hiring == 0 && b->entries == 0;
 }
 
 /* Somebody waits for an end. When nothing is left and the bulkhead is closed, the threads are sent
@@ -3821,44 +4257,102 @@ PLIM_SLOW_ void bulkhead_check_end_(bulkhead *b, bulkhead_section_ *s)
     plim_end_waits_(&s->woken, &b->quiet, 0);
     if (b->stage == PLIM_DRAINING_ || b->stage == PLIM_ABORTING_) {
         b->stage = PLIM_OVER_;
-        b->searching += plim_end_waits_(&s->woken, &b->parked, 0);
+        plim_crew_rouse_all_(&b->crew, &s->woken);
         plim_end_waits_(&s->woken, &b->failing, 0);
-        plim_end_waits_(&s->woken, &b->watch, 0);
+        plim_end_waits_(&s->woken, &b->watch.asleep, 0);
     }
     if (b->stage == PLIM_OVER_ && bulkhead_is_over_(b)) {
         plim_end_waits_(&s->woken, &b->ends, 0);
     }
 }
 
-/* Ends the section. What it has left to do is done by bulkhead_after_, which must follow. */
-PLIM_FAST_ void bulkhead_unlock_fast_(bulkhead *b, bulkhead_section_ *s)
+/* A lazy count appears. Before anybody can know why: a thread that saw a job done must not be
+ * refused for want of its permit. The release of the job passes it on. */
+PLIM_FAST_ void bulkhead_reckon_(bulkhead *b)
 {
-    if (s->entries != 0 || s->ended != NULL) {
-        s->frame.thread = plim_thread_id_();
-        plim_append_(&b->busy, &s->frame.node);
+    plim_store_relaxed_(&b->reckoning, plim_load_relaxed_(&b->reckoning) | 1);
+}
+
+/* None is left, and the word says so: a release, for the acquire in bulkhead_read_exactly_. */
+PLIM_FAST_ void bulkhead_reckoned_(bulkhead *b)
+{
+    uint64_t reckoning = plim_load_relaxed_(&b->reckoning);
+    if ((reckoning & 1) != 0 && b->spare == 0 && b->unreported == 0) {
+        plim_store_release_(&b->reckoning, reckoning + 1);
+    }
+}
+
+/* Reads the word without the lock, for a refusal: is it exact? */
+static inline bool bulkhead_read_exactly_(const bulkhead *b, uint64_t *word)
+{
+    const uint64_t before = plim_load_acquire_(&b->reckoning);
+    *word = plim_load_acquire_(&b->gate.word);
+    return (before & 1) == 0 && plim_load_relaxed_(&b->reckoning) == before;
+}
+
+/* Notes the most that was in use, and that waited. */
+static inline void bulkhead_note_peaks_(bulkhead *b, uint64_t word)
+{
+    uint64_t queued = bulkhead_queued_(word) - b->unreported;
+    uint64_t in_use =
+        plim_load_relaxed_(&b->permits) - (uint64_t)bulkhead_available_(word) - b->spare;
+    b->totals.peak_in_use = in_use > b->totals.peak_in_use ? in_use : b->totals.peak_in_use;
+    b->totals.peak_queued = queued > b->totals.peak_queued ? queued : b->totals.peak_queued;
+}
+
+/* Must every change be made in a frozen section? While somebody waits for a place or for quiet, and
+ * once it is closing. After a resize, until enough permits have come back. With BULKHEAD_UNFAIR,
+ * while a caller may have been nudged. Close and cancel alone concern a thread that rests. */
+static inline bool bulkhead_is_watched_(const bulkhead *b, uint64_t word)
+{
+    return b->room.first != NULL || b->quiet.first != NULL || b->stage != PLIM_OPEN_ ||
+           bulkhead_available_(word) < 0 ||
+           ((b->fixed.flags & BULKHEAD_UNFAIR) != 0 && b->queue.first != NULL);
+}
+
+/* May a submit leave its job in the inbox? Some worker must be there to take it, or it could not be
+ * refused if none can be had. One that is being hired may come to nothing. */
+static inline bool bulkhead_is_staffed_(const bulkhead *b)
+{
+    return b->fixed.crewed && b->crew.threads > b->stuck + b->crew.hiring &&
+           b->blocked.first == NULL;
+}
+
+/* Sees to it that no job is left in the inbox, as long as nobody searches: see inbox.h. */
+PLIM_SLOW_ void bulkhead_leave_summons_(bulkhead *b, bulkhead_section_ *s);
+
+PLIM_SLOW_ void bulkhead_break_(bulkhead *b, bulkhead_section_ *s);
+
+/* Ends the section. What it has left to do is done by bulkhead_after_, which must follow. */
+PLIM_CALLED_ void bulkhead_let_go_(bulkhead *b, bulkhead_section_ *s)
+{
+    if (b->fixed.crewed && (b->crew.searching == 0 || b->summons != 0)) {
+        bulkhead_leave_summons_(b, s);
+    }
+    b->busy += s->entries != 0 || s->ended != NULL; /* until these are seen to */
+    if (!s->frozen) {
+        bulkhead_reckoned_(b);
+        plim_gate_let_go_(&b->gate, &s->woken);
+        return;
+    }
+    if (b->shrunk) {
+        bulkhead_break_(b, s);
     }
     if (b->stage != PLIM_OPEN_ || b->quiet.first != NULL) {
         bulkhead_check_end_(b, s);
     }
-    uint64_t queued = bulkhead_queued_(s->word);
-    uint64_t in_use = plim_load_relaxed_(&b->permits) - (uint64_t)bulkhead_available_(s->word);
-    b->peak_in_use = in_use > b->peak_in_use ? in_use : b->peak_in_use;
-    b->peak_queued = queued > b->peak_queued ? queued : b->peak_queued;
-    bool watched =
-        b->jobs != 0 || queued != 0 || b->room.first != NULL || b->quiet.first != NULL ||
-        b->stage != PLIM_OPEN_; /* a thread that rests is concerned by close and cancel only */
-    plim_gate_unlock_(&b->gate, s->word, watched, &s->woken);
-}
-
-PLIM_CALLED_ void bulkhead_unlock_(bulkhead *b, bulkhead_section_ *s)
-{
-    bulkhead_unlock_fast_(b, s);
+    bulkhead_note_peaks_(b, s->word);
+    b->watched = bulkhead_is_watched_(b, s->word);
+    s->word = bulkhead_is_staffed_(b) ? s->word | BULKHEAD_STAFFED_ : s->word & ~BULKHEAD_STAFFED_;
+    plim_gate_publish_(&b->gate, s->word, b->watched);
+    bulkhead_reckoned_(b);
+    plim_gate_let_go_(&b->gate, &s->woken);
 }
 
 PLIM_SLOW_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s);
 
 /* Does what the section has left to do. The bulkhead is there as long as that is not done: close
- * waits for those who hire, and for frames. */
+ * waits for those who hire, and for those who are busy. */
 static inline void bulkhead_after_(bulkhead *b, bulkhead_section_ *s)
 {
     if (!PLIM_LIKELY_(s->hires == 0 && s->entries == 0 && s->ended == NULL)) {
@@ -3866,12 +4360,18 @@ static inline void bulkhead_after_(bulkhead *b, bulkhead_section_ *s)
     }
 }
 
+PLIM_CALLED_ void bulkhead_unlock_(bulkhead *b, bulkhead_section_ *s)
+{
+    bulkhead_let_go_(b, s);
+    bulkhead_after_(b, s);
+}
+
 /* Sets the timer of a job, and wakes the supervisor if it would sleep for too long. */
 PLIM_SLOW_ void bulkhead_arm_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int64_t at)
 {
     plim_timers_arm_(&b->timers, &job->timer_, at);
-    if (at < b->watch_until) {
-        plim_end_waits_(&s->woken, &b->watch, 0);
+    if (at < b->watch.until) {
+        plim_end_waits_(&s->woken, &b->watch.asleep, 0);
     }
 }
 
@@ -3880,16 +4380,19 @@ PLIM_SLOW_ void bulkhead_arm_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *j
 /* Admission: who is let in, now or when a permit or a place gets free. */
 
 /*
- * Own workers. Jobs that have a permit stand in ready_jobs, and to each belongs a worker that is
- * about to take it:
+ * Own workers. Jobs that have a permit stand in ready_jobs, and a worker is about to take them:
  *
- *   B1   ready <= searching + starting, or every worker there may be has a job and does not wait
+ *   B1   If a job is ready and a worker is parked, another one searches, or is being woken.
+ *   B2   If none is parked: ready <= searching + starting, or every worker there may be has a job
+ *        and does not wait.
  *
- * Whoever makes a job ready wakes a parked worker if not enough are searching, and if none is
- * parked, has one created. A searching worker takes a job (both go down by 1) or parks, but only if
- * there is none. A worker that has ended a job takes the next without having searched. So in a
- * busy stretch nobody sleeps or is woken. A starting one may take long, or fail: so it is not
- * relied upon as long as another is parked.
+ * Whoever makes a job ready wakes one parked worker if none searches. If none is parked either, it
+ * has one created for each job. A worker that has searched and takes a job sees to the next one in
+ * the same section, before it runs its own: so a burst wakes one after the other, and where one
+ * worker is fast enough for all jobs, the others sleep on. A worker parks only if there is no job.
+ * One that has ended a job takes the next without having searched. So in a busy stretch nobody
+ * sleeps or is woken. A starting one may take long, or fail: so it is not relied upon as long as
+ * another is parked.
  *
  * Executors. They are given entries, each of which runs the first job that is ready when its turn
  * comes, or nothing if there is none:
@@ -3902,7 +4405,8 @@ PLIM_SLOW_ void bulkhead_arm_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *j
  */
 static inline bool bulkhead_is_stuck_(const bulkhead_job *job)
 {
-    return job != NULL && plim_load_relaxed_(&job->phase_) == BULKHEAD_STUCK_;
+    uint64_t phase = job == NULL ? (uint64_t)BULKHEAD_NEW_ : plim_load_relaxed_(&job->entry_.phase);
+    return phase == BULKHEAD_STUCK_ || phase == BULKHEAD_OVERDUE_;
 }
 
 static inline bulkhead_blocked_ bulkhead_not_blocked_(void)
@@ -3912,26 +4416,31 @@ static inline bulkhead_blocked_ bulkhead_not_blocked_(void)
     return none;
 }
 
+/* Has nobody ended its wait? If somebody has, what it waited for may be gone. */
+static inline bool bulkhead_still_waits_(const bulkhead_blocked_ *at)
+{
+    return at->owns ? !at->told && plim_load_relaxed_(&at->job->entry_.phase) != BULKHEAD_DONE_
+                    : plim_load_relaxed_(&at->waiter->state) == PLIM_WAITING_;
+}
+
 /* Does the thread still wait? `for_ever`: and would not stop by itself. */
 PLIM_SLOW_ bool bulkhead_is_blocked_(const bulkhead_blocked_ *at, bool for_ever)
 {
-    bool waits, limited = at->limited;
-    if (at->job != NULL) {
-        const bool goes_on = plim_available_(plim_load_relaxed_(&at->job->over_.word)) == 0;
-        const bool runs_on = bulkhead_is_stuck_(at->job), begun = at->job->attempt != 0;
-        waits = goes_on | (at->returns & runs_on);
-        limited = limited & !(at->until_begun & begun);
-    } else {
-        waits = plim_load_relaxed_(&at->waiter->state) == PLIM_WAITING_;
+    bool limited = at->limited;
+    if (!bulkhead_still_waits_(at)) {
+        return false;
     }
-    return waits & !at->covered & !(for_ever & limited);
+    if (at->owns) {
+        limited = limited & (at->job->attempt == 0);
+    }
+    return !at->covered & !(for_ever & limited);
 }
 
 /* How many workers will take a job as soon as they can: not those that are stuck, or wait for this
  * very bulkhead (`for_ever`: without a limit). */
 PLIM_SLOW_ uint64_t bulkhead_able_(const bulkhead *b, bool for_ever)
 {
-    uint64_t able = b->threads - b->stuck;
+    uint64_t able = b->crew.threads - b->stuck;
     for (plim_node_ *node = b->blocked.first; node != NULL; node = node->next) {
         const bulkhead_blocked_ *at = (const bulkhead_blocked_ *)(const void *)node;
         const bool blocked = bulkhead_is_blocked_(at, for_ever);
@@ -3944,7 +4453,7 @@ PLIM_SLOW_ uint64_t bulkhead_able_(const bulkhead *b, bool for_ever)
 /* Is there a permit for one more worker? */
 static inline bool bulkhead_is_short_(const bulkhead *b)
 {
-    return b->threads - b->stuck < plim_load_relaxed_(&b->permits);
+    return b->crew.threads - b->stuck < plim_load_relaxed_(&b->permits);
 }
 
 /* May one be hired for a job that is ready? Workers that wait do not count: those that wait for the
@@ -3959,27 +4468,26 @@ static inline bool bulkhead_may_hire_(const bulkhead *b)
 static inline bool bulkhead_is_crowded_(const bulkhead *b)
 {
     uint64_t most = plim_load_relaxed_(&b->permits);
-    return b->threads - b->stuck > most && bulkhead_able_(b, false) > most;
+    return b->crew.threads - b->stuck > most && bulkhead_able_(b, false) > most;
 }
 
 /* One more worker: is created when the section is over. */
 static inline void bulkhead_plan_hire_(bulkhead *b, bulkhead_section_ *s)
 {
-    b->threads++;
+    plim_crew_plan_(&b->crew);
     b->starting++;
-    b->hiring++; /* from here on close waits for us */
     s->hires++;
 }
 
-/* Sees to it that B1 holds. */
-static inline void bulkhead_staff_(bulkhead *b, bulkhead_section_ *s)
+/* Sees to it that B1 and B2 hold. */
+PLIM_CALLED_ void bulkhead_staff_(bulkhead *b, bulkhead_section_ *s)
 {
-    uint64_t ready = b->executor.execute != NULL ? 0 : plim_load_relaxed_(&b->ready);
-    for (plim_node_ *next, *at = b->parked.first; ready > b->searching && at != NULL; at = next) {
-        next = at->next; /* one that is leaving by itself stays where it is */
-        b->searching += plim_end_wait_(&s->woken, &b->parked, (plim_waiter_ *)(void *)at, 0);
+    uint64_t ready = b->fixed.executor.execute != NULL ? 0 : plim_load_relaxed_(&b->ready);
+    const bool served = ready == 0 || plim_crew_rouse_(&b->crew, &s->woken);
+    if (b->crew.parked.first != NULL && served) {
+        return;
     }
-    while (ready > b->searching + b->starting && !s->barren && bulkhead_may_hire_(b)) {
+    while (ready > b->crew.searching + b->starting && !s->barren && bulkhead_may_hire_(b)) {
         bulkhead_plan_hire_(b, s);
     }
 }
@@ -3988,16 +4496,21 @@ static inline void bulkhead_staff_(bulkhead *b, bulkhead_section_ *s)
 PLIM_CALLED_ void bulkhead_make_ready_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
 {
     uint64_t ready = plim_load_relaxed_(&b->ready) + 1;
-    plim_store_relaxed_(&job->phase_, BULKHEAD_READY_);
+    plim_store_relaxed_(&job->entry_.phase, BULKHEAD_READY_);
     plim_append_(&b->ready_jobs, &job->entry_.node);
     plim_store_relaxed_(&b->ready, ready);
-    if (b->executor.execute != NULL) {
+    if (b->fixed.executor.execute != NULL) {
         bool one = ready > b->entries; /* or a job that was cancelled has left its entry to us */
         b->entries += one;
         s->entries += one;
-    } else if (ready > b->searching) {
+    } else if (ready > b->crew.searching) {
         bulkhead_staff_(b, s);
     }
+}
+
+static inline bool bulkhead_is_caller_(const bulkhead_entry_ *entry)
+{
+    return plim_load_relaxed_(&entry->phase) == BULKHEAD_CALLER_;
 }
 
 static inline void bulkhead_enqueue_(bulkhead *b, bulkhead_section_ *s, bulkhead_entry_ *entry)
@@ -4012,41 +4525,80 @@ static inline void bulkhead_dequeue_(bulkhead *b, bulkhead_section_ *s, bulkhead
     s->word -= BULKHEAD_QUEUED_ONE_;
 }
 
-/* Gives a permit to a job that is in no list: it runs, or waits at the end of the queue. */
-PLIM_CALLED_ void bulkhead_let_in_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
+/* A job that is in no list gets a permit and is ready. If none is free, it joins the queue. */
+PLIM_SLOW_ void bulkhead_let_in_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
 {
     if (bulkhead_available_(s->word) > 0 && b->queue.first == NULL) {
         s->word -= BULKHEAD_PERMIT_ONE_;
         bulkhead_make_ready_(b, s, job);
     } else {
-        plim_store_relaxed_(&job->phase_, BULKHEAD_QUEUED_);
+        plim_store_relaxed_(&job->entry_.phase, BULKHEAD_QUEUED_);
         bulkhead_enqueue_(b, s, &job->entry_);
     }
 }
 
-/* May one more wait? Jobs with a delay have their places already. */
-static inline bool bulkhead_has_room_(const bulkhead *b, uint64_t word)
+/* How many wait. While a permit is free, those in QUEUED are on their way to it, and do not. */
+static inline uint64_t bulkhead_waiting_(uint64_t word)
 {
-    return bulkhead_queued_(word) + plim_load_relaxed_(&b->delayed) < plim_load_relaxed_(&b->limit);
+    const uint64_t queued = bulkhead_queued_(word);
+    const int64_t available = bulkhead_available_(word);
+    const uint64_t served = available > 0 ? (uint64_t)available : 0;
+    return queued > served ? queued - served : 0;
 }
 
-/* The same without the lock: then the delayed ones do not belong to the same instant. */
+/* How many may wait. Jobs with a delay have their places already. */
+static inline uint64_t bulkhead_most_waiting_(const bulkhead *b)
+{
+    const uint64_t limit = plim_load_relaxed_(&b->limit), delayed = plim_load_relaxed_(&b->delayed);
+    return limit > delayed ? limit - delayed : 0;
+}
+
+/* May one more wait? */
+static inline bool bulkhead_has_room_(const bulkhead *b, uint64_t word)
+{
+    return bulkhead_waiting_(word) < bulkhead_most_waiting_(b);
+}
+
+/* The same without the lock, for a refusal. Delayed ones do not belong to the same instant. */
 static inline bool bulkhead_may_have_room_(const bulkhead *b, uint64_t word)
 {
-    return bulkhead_queued_(word) < plim_load_relaxed_(&b->limit);
+    return bulkhead_waiting_(word) < plim_load_relaxed_(&b->limit);
+}
+
+/* May somebody take a free permit past jobs that are on their way to it? Not if more would wait
+ * then than may: these had their places on the strength of it. */
+static inline bool bulkhead_is_to_spare_(const bulkhead *b, uint64_t word)
+{
+    return bulkhead_queued_(word) == 0 ||
+           bulkhead_waiting_(word - BULKHEAD_PERMIT_ONE_) <= bulkhead_most_waiting_(b);
 }
 
 /* Is there a permit for the job at once? */
 static inline bool bulkhead_runs_(const bulkhead *b, const bulkhead_section_ *s,
                                   const bulkhead_job *job)
 {
-    return job->delay_ns <= 0 && b->queue.first == NULL && bulkhead_available_(s->word) > 0;
+    return job->delay_ns <= 0 && b->queue.first == NULL && bulkhead_available_(s->word) > 0 &&
+           bulkhead_is_to_spare_(b, s->word);
 }
 
 /* Accepts a job for which there is a permit, or a place. `since`: when it was submitted
  * (BULKHEAD_TIMINGS). */
-PLIM_CALLED_ void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
-                                   int64_t since);
+PLIM_SLOW_ void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                 int64_t since);
+
+/* Under the lock; the job sees it whenever it looks. */
+static inline void bulkhead_mark_cancelled_(bulkhead_job *job)
+{
+    plim_store_relaxed_(&job->marks_, plim_load_relaxed_(&job->marks_) | BULKHEAD_CANCELLED_);
+}
+
+/* The job is accepted, and has a number. */
+static inline void bulkhead_number_it_(bulkhead *b, bulkhead_job *job)
+{
+    b->totals.accepted++;
+    b->jobs++;
+    plim_store_relaxed_(&job->marks_, ++b->numbers * BULKHEAD_NUMBER_ONE_);
+}
 
 /* Lets in whoever may. Called in every section that may have changed who does. */
 PLIM_CALLED_ void bulkhead_grant_slow_(bulkhead *b, bulkhead_section_ *s)
@@ -4054,9 +4606,9 @@ PLIM_CALLED_ void bulkhead_grant_slow_(bulkhead *b, bulkhead_section_ *s)
     int64_t left = bulkhead_available_(s->word);
     for (plim_node_ *next, *at = b->queue.first; at != NULL && left > 0; at = next) {
         bulkhead_entry_ *entry = (bulkhead_entry_ *)(void *)at;
-        bulkhead_caller_ *caller = entry->caller;
+        bulkhead_caller_ *caller = BULKHEAD_CALLER_OF_(entry);
         next = at->next;
-        if (caller == NULL) {
+        if (!bulkhead_is_caller_(entry)) {
             bulkhead_dequeue_(b, s, entry);
             s->word -= BULKHEAD_PERMIT_ONE_;
             bulkhead_make_ready_(b, s, BULKHEAD_JOB_OF_(entry));
@@ -4066,7 +4618,7 @@ PLIM_CALLED_ void bulkhead_grant_slow_(bulkhead *b, bulkhead_section_ *s)
                 caller->gone = true;
                 continue;
             }
-            if ((b->flags & BULKHEAD_UNFAIR) != 0 && !caller->owed) {
+            if ((b->fixed.flags & BULKHEAD_UNFAIR) != 0 && !caller->owed) {
                 caller->nudged = true;
                 caller->waiter.answer = BULKHEAD_NUDGED_;
             } else {
@@ -4094,6 +4646,7 @@ PLIM_CALLED_ void bulkhead_grant_slow_(bulkhead *b, bulkhead_section_ *s)
     }
 }
 
+/* In a frozen section. */
 static inline void bulkhead_grant_(bulkhead *b, bulkhead_section_ *s)
 {
     if (b->queue.first != NULL || b->room.first != NULL) {
@@ -4104,7 +4657,7 @@ static inline void bulkhead_grant_(bulkhead *b, bulkhead_section_ *s)
 /* Not before that time. */
 PLIM_SLOW_ void bulkhead_delay_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int64_t at)
 {
-    plim_store_relaxed_(&job->phase_, BULKHEAD_DELAYED_);
+    plim_store_relaxed_(&job->entry_.phase, BULKHEAD_DELAYED_);
     plim_store_relaxed_(&b->delayed, plim_load_relaxed_(&b->delayed) + 1);
     plim_append_(&b->later, &job->entry_.node);
     bulkhead_arm_(b, s, job, at);
@@ -4117,26 +4670,22 @@ static inline void bulkhead_renew_(bulkhead *b, bulkhead_job *job, int64_t since
     job->attempt = 0;
     job->outcome = BULKHEAD_PENDING;
     job->result = 0;
-    job->resource = NULL;
-    job->bulkhead_ = b;
-    job->entry_.caller = NULL;
-    job->runner_ = 0;
-    job->waits_for_ = NULL;
-    job->timer_.link = NULL;
-    job->was_detached_ = job->detached;
-    job->since_ = since;
-    plim_store_relaxed_(&job->cancelled_, 0);
-    plim_init_(&job->over_, 0);
-    plim_init_(&job->returned_, 0);
+    if (job->bulkhead_ != b || job->was_detached_ != job->detached || job->since_ != since) {
+        job->bulkhead_ = b;
+        job->was_detached_ = job->detached;
+        job->since_ = since;
+    }
+    if (plim_load_relaxed_(&job->marks_) != 0 || job->resource != NULL) {
+        plim_store_relaxed_(&job->marks_, 0);
+        job->resource = NULL;
+    }
 }
 
-PLIM_CALLED_ void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
-                                   int64_t since)
+PLIM_SLOW_ void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                 int64_t since)
 {
     bulkhead_renew_(b, job, since);
-    b->accepted++;
-    b->jobs++;
-    job->number_ = ++b->numbers;
+    bulkhead_number_it_(b, job);
     if (job->delay_ns > 0) {
         bulkhead_delay_(b, s, job, plim_deadline_(plim_now_(), job->delay_ns));
         return;
@@ -4147,48 +4696,380 @@ PLIM_CALLED_ void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_j
     bulkhead_let_in_(b, s, job);
 }
 
-/* ==== src/bulkhead/attempt.h ================================================================== */
+/* ==== src/bulkhead/inbox.h ==================================================================== */
 
-/* An attempt: how it begins, how it ends, and what that means for the job. */
+/* The inbox: jobs that took the fast way, until somebody with the lock takes them out. */
 
-static inline int64_t bulkhead_run_limit_(const bulkhead *b, const bulkhead_job *job)
+/*
+ * A submit that takes the fast way makes two steps: it gets a permit or a place from the word, and
+ * then pushes its job here. Between the two the job is on its way, and nobody but its submitter
+ * knows it. All jobs are taken out at once, under the lock, in the order in which they came: that
+ * is their place in the line.
+ *
+ * The inbox is one word: a pointer to the job that came last, which leads to the one before it, and
+ * in the lowest bits a summons. It tells a submitter whether it has to see to its job itself:
+ *
+ *   NONE       a worker searches, or was just woken to do so: the section in which it stops looks
+ *              here
+ *   ADMITTED   no worker searches: whoever brings a job with a permit is to attend
+ *   ALL        likewise, and a permit is free, or all is being aborted: whoever brings any job
+ *              is to attend
+ *
+ * To attend is to make a section like any other: it empties the inbox, lets in whoever may, and
+ * wakes a worker. The submitter that has to attend takes the summons away with its push, so those
+ * that come after it need not.
+ *
+ * Why no job is left in the inbox while somebody could run it. Every section that leaves no worker
+ * searching leaves a summons, by a compare-exchange that succeeds only if the inbox is empty. So a
+ * job that came before was seen, and one that comes after finds the summons. Which one:
+ *
+ *   - A permit is free at the end of the section: ALL.
+ *   - None is: ADMITTED. A job without a permit can wait until a section gives one back. That
+ *     section gives it to the first in the queue, or leaves ALL. A leave gives a permit back
+ *     without a section, but only while QUEUED is 0. And QUEUED is above 0 from the moment in which
+ *     that job got its place.
+ *   - A section that is not frozen and changes nothing of this leaves the summons as it is, also if
+ *     it has emptied the inbox. Whoever brings a job with a permit, or any job under ALL, takes the
+ *     summons away. So if it is still there, the jobs that came have no permit, and none is free.
+ *
+ * A submitter that was summoned has its turn with the lock later, perhaps when its job has long
+ * been done: so `busy` counts it from when the summons is seen to be gone, and the bulkhead is
+ * not quiet before it has come.
+ *
+ * Memory order. A push is a release, and emptying is an acquire: so what submit wrote into the job
+ * is there for whoever runs it.
+ */
+enum {
+    BULKHEAD_SUMMON_NONE_,
+    BULKHEAD_SUMMON_ADMITTED_,
+    BULKHEAD_SUMMON_ALL_,
+    BULKHEAD_SUMMONS_ /* all these bits */
+};
+
+static inline bulkhead_job *bulkhead_job_in_(uint64_t inbox)
 {
-    int64_t limit = job->run_timeout_ns == 0 ? b->run_timeout_ns : job->run_timeout_ns;
-    return limit > 0 ? limit : 0;
+    return (bulkhead_job *)(uintptr_t)(inbox & ~(uint64_t)BULKHEAD_SUMMONS_);
 }
 
-/* The calling thread begins an attempt. */
-PLIM_FAST_ void bulkhead_begin_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
-                                uint64_t thread)
+/* Pushes the job. Is its submitter to attend? */
+PLIM_FAST_ bool bulkhead_push_(bulkhead *b, bulkhead_job *job, bool admitted)
 {
-    int64_t limit = bulkhead_run_limit_(b, job);
-    plim_store_relaxed_(&job->phase_, BULKHEAD_RUNNING_);
-    job->attempt++;
-    job->renews_ = false;
-    job->runner_ = thread;
-    bulkhead_disarm_(b, job);
-    if (limit > 0 || b->histograms != NULL) {
-        int64_t now = plim_now_();
-        if (b->histograms != NULL) {
-            bulkhead_histogram_add(&b->histograms[0], now - job->since_);
-            job->since_ = now;
+    uint64_t seen = plim_load_relaxed_(&b->inbox), whom, next;
+    bool attends;
+    do {
+        bulkhead_job *before = bulkhead_job_in_(seen);
+        job->entry_.node.next = before == NULL ? NULL : &before->entry_.node;
+        whom = seen & BULKHEAD_SUMMONS_;
+        attends = whom == BULKHEAD_SUMMON_ALL_ || (admitted && whom == BULKHEAD_SUMMON_ADMITTED_);
+        next = (uint64_t)(uintptr_t)job | (attends ? 0 : whom);
+    } while (!plim_cas_release_(&b->inbox, &seen, next));
+    return attends;
+}
+
+/* Is there a job in the inbox? */
+static inline bool bulkhead_has_mail_(const bulkhead *b)
+{
+    return plim_load_relaxed_(&b->inbox) > BULKHEAD_SUMMONS_;
+}
+
+/* If a submitter has taken the summons away, counts it in `busy`. bulkhead_attend_ counts it out.
+ */
+static inline void bulkhead_see_summons_(bulkhead *b, uint64_t inbox)
+{
+    if (b->summons != (inbox & BULKHEAD_SUMMONS_)) {
+        b->busy++;
+        b->summons = BULKHEAD_SUMMON_NONE_;
+    }
+}
+
+PLIM_SLOW_ void bulkhead_abort_(bulkhead *b, bulkhead_section_ *s);
+
+/* Jobs that have come are accepted, first come first. Those with a permit get ready, the others
+ * join the queue. */
+PLIM_CALLED_ void bulkhead_receive_(bulkhead *b, bulkhead_section_ *s, plim_node_ *last)
+{
+    plim_node_ *first = NULL;
+    for (plim_node_ *next; last != NULL; last = next) {
+        next = last->next;
+        last->next = first;
+        first = last;
+    }
+    for (plim_node_ *next; first != NULL; first = next) {
+        bulkhead_job *job = BULKHEAD_JOB_OF_(first);
+        next = first->next;
+        b->totals.accepted++;
+        b->jobs++;
+        if (plim_load_relaxed_(&job->entry_.phase) == BULKHEAD_ADMITTED_) {
+            bulkhead_make_ready_(b, s, job);
+        } else {
+            plim_store_relaxed_(&job->entry_.phase, BULKHEAD_QUEUED_);
+            plim_append_(&b->queue, &job->entry_.node);
         }
-        if (limit > 0) {
-            bulkhead_arm_(b, s, job, plim_deadline_(now, limit));
+    }
+    if (b->stage >= PLIM_ABORTING_) {
+        bulkhead_abort_(b, s); /* too late */
+    }
+    bulkhead_note_peaks_(b, s->frozen ? s->word : plim_load_relaxed_(&b->gate.word));
+}
+
+/* Empties the inbox, in which there is a job; the summons stays. */
+PLIM_FAST_ void bulkhead_empty_(bulkhead *b, bulkhead_section_ *s)
+{
+    uint64_t seen = plim_load_relaxed_(&b->inbox);
+    while (!plim_cas_acquire_(&b->inbox, &seen, seen & BULKHEAD_SUMMONS_)) {
+        continue;
+    }
+    bulkhead_see_summons_(b, seen);
+    bulkhead_receive_(b, s, &bulkhead_job_in_(seen)->entry_.node);
+}
+
+/* A worker is about to search: nobody need be summoned. */
+PLIM_FAST_ void bulkhead_dismiss_(bulkhead *b)
+{
+    uint64_t seen = plim_load_relaxed_(&b->inbox);
+    while (b->summons != BULKHEAD_SUMMON_NONE_ &&
+           !plim_cas_relaxed_(&b->inbox, &seen, seen & ~(uint64_t)BULKHEAD_SUMMONS_)) {
+        continue;
+    }
+    bulkhead_see_summons_(b, seen);
+    b->summons = BULKHEAD_SUMMON_NONE_;
+}
+
+/* Has anything happened there since the last look? */
+static inline bool bulkhead_has_news_(const bulkhead *b)
+{
+    return plim_load_relaxed_(&b->inbox) != b->summons;
+}
+
+/* Leaves that summons, if the inbox is empty. */
+PLIM_FAST_ bool bulkhead_summon_(bulkhead *b, uint64_t whom)
+{
+    uint64_t seen = plim_load_relaxed_(&b->inbox);
+    while (seen == b->summons) {
+        if (seen == whom || plim_cas_relaxed_(&b->inbox, &seen, whom)) {
+            b->summons = whom;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Is a permit free? A worker may know of some that the word does not. */
+static inline bool bulkhead_has_permit_(const bulkhead *b, const bulkhead_section_ *s)
+{
+    uint64_t word = s->frozen ? s->word : plim_load_relaxed_(&b->gate.word);
+    return b->spare != 0 || bulkhead_available_(word) > 0;
+}
+
+/* A job has come late, and a permit was free already. */
+PLIM_SLOW_ void bulkhead_let_late_in_(bulkhead *b, bulkhead_section_ *s)
+{
+    if (s->frozen) { /* it came after that */
+        bulkhead_grant_(b, s);
+    } else {
+        bulkhead_freeze_(b, s); /* which lets it in, too */
+    }
+}
+
+PLIM_SLOW_ void bulkhead_leave_summons_(bulkhead *b, bulkhead_section_ *s)
+{
+    if (b->crew.searching == 0) {
+        if (b->queue.first != NULL && bulkhead_has_permit_(b, s)) {
+            bulkhead_let_late_in_(b, s); /* it came with the one that the worker took */
+        } else if (!s->frozen && b->summons != BULKHEAD_SUMMON_NONE_ && b->spare == 0) {
+            return; /* nothing has changed, see above */
+        }
+    }
+    while (b->crew.searching == 0) {
+        const bool all = bulkhead_has_permit_(b, s) || b->stage >= PLIM_ABORTING_;
+        if (bulkhead_summon_(b, all ? BULKHEAD_SUMMON_ALL_ : BULKHEAD_SUMMON_ADMITTED_)) {
+            return;
+        }
+        if (s->frozen) {
+            bulkhead_empty_(b, s);
+            bulkhead_grant_(b, s);
+        } else {
+            bulkhead_freeze_(b, s);
+        }
+    }
+    bulkhead_dismiss_(b); /* a worker searches, or was woken just now */
+}
+
+/* The word is ours, and what is on its way arrives; then the lazy counts go into the word, and
+ * whoever may be let in is. So from here on all is as if there were neither inbox nor lazy counts,
+ * but for submitters that are between their two steps: QUEUED counts these, too. */
+PLIM_CALLED_ void bulkhead_freeze_(bulkhead *b, bulkhead_section_ *s)
+{
+    s->word = plim_gate_freeze_(&b->gate);
+    s->frozen = true;
+    if (bulkhead_has_news_(b)) {
+        bulkhead_empty_(b, s);
+    }
+    s->word += b->spare * BULKHEAD_PERMIT_ONE_;
+    s->word -= b->unreported * BULKHEAD_QUEUED_ONE_;
+    const int64_t most = (int64_t)plim_load_relaxed_(&b->permits);
+    if (bulkhead_available_(s->word) > most) { /* somebody has left who was not in */
+        s->word -= (uint64_t)(bulkhead_available_(s->word) - most) * BULKHEAD_PERMIT_ONE_;
+    }
+    b->spare = b->unreported = 0;
+    bulkhead_grant_(b, s);
+}
+
+static inline void bulkhead_freeze_unless_(bulkhead *b, bulkhead_section_ *s)
+{
+    if (!s->frozen) {
+        bulkhead_freeze_(b, s);
+    }
+}
+
+/* Tells the word, which is not ours, of the places that are free. Relaxed: with a place goes
+ * nothing. */
+PLIM_SLOW_ void bulkhead_report_(bulkhead *b)
+{
+    const uint64_t change = b->unreported * BULKHEAD_QUEUED_ONE_;
+    uint64_t word = plim_load_relaxed_(&b->gate.word);
+    while (!plim_cas_relaxed_(&b->gate.word, &word, word - change)) {
+        continue;
+    }
+    b->unreported = 0;
+}
+
+/* How many places may be free unreported: few, so that a submit seldom finds the queue full. */
+static inline uint64_t bulkhead_most_unreported_(const bulkhead *b)
+{
+    uint64_t share = plim_load_relaxed_(&b->limit) / 8;
+    return share < 64 ? share : 64;
+}
+
+/* The first in the queue gets a spare permit. The job, or NULL if it was a caller. */
+PLIM_FAST_ bulkhead_job *bulkhead_shift_(bulkhead *b, bulkhead_section_ *s)
+{
+    bulkhead_entry_ *entry = (bulkhead_entry_ *)(void *)plim_shift_(&b->queue);
+    bulkhead_caller_ *caller = BULKHEAD_CALLER_OF_(entry);
+    b->unreported++;
+    if (PLIM_LIKELY_(!bulkhead_is_caller_(entry))) {
+        b->spare--;
+        return BULKHEAD_JOB_OF_(entry);
+    }
+    if (plim_decide_(&caller->waiter, PLIM_ENDED_)) {
+        b->spare--;
+        plim_append_(&s->woken, &caller->waiter.node);
+    } else {
+        caller->gone = true; /* it is leaving by itself: it has left */
+    }
+    return NULL;
+}
+
+/* Spare permits go to those in the queue. Only for speed: or the section would freeze the word. */
+PLIM_CALLED_ void bulkhead_spend_(bulkhead *b, bulkhead_section_ *s)
+{
+    while (b->spare != 0 && b->queue.first != NULL) {
+        bulkhead_job *job = bulkhead_shift_(b, s);
+        if (job != NULL) {
+            bulkhead_make_ready_(b, s, job);
         }
     }
 }
 
-/* The job is over. What is left is to conclude it, without the lock, by the calling thread. */
+/* Has a section that took a job left nothing to see to? */
+PLIM_FAST_ bool bulkhead_is_tidy_(const bulkhead *b)
+{
+    return b->spare == 0 && b->ready_jobs.first == NULL &&
+           b->unreported <= bulkhead_most_unreported_(b);
+}
+
+/* Sees to it: others get what is spare, and a worker; submitters get their places, which is only
+ * for speed: who finds none freezes the word. */
+PLIM_CALLED_ void bulkhead_tidy_(bulkhead *b, bulkhead_section_ *s)
+{
+    bulkhead_spend_(b, s);
+    if (b->ready_jobs.first != NULL) {
+        bulkhead_staff_(b, s);
+    }
+    if (b->unreported > bulkhead_most_unreported_(b)) {
+        bulkhead_report_(b);
+    }
+}
+
+/* ==== src/bulkhead/attempt.h ================================================================== */
+
+/* An attempt: how it begins, how it ends, and what that means for the job. */
+
+/*
+ * The end of an attempt has four steps, in this order, whoever runs the job:
+ *
+ *   1  decide        bulkhead_decide_end_   the job is over, is tried again, or its end is late;
+ *                                           under the lock
+ *   2  done inside   bulkhead_tell_end_     while the permit covers it; without the lock. Left out
+ *                                           if there is no done, and for a detached job
+ *   3  the permit    bulkhead_pass_permit_  it is free, with all that follows, and those who wait
+ *                                           for the job go on; under the lock
+ *   4  done outside  bulkhead_tell_end_     of a detached job, and on_event of a retry; without the
+ *                                           lock
+ *
+ * bulkhead_end_attempt_ makes 1 and 2. Between 2 and 3 the thread says what becomes of itself, so
+ * that nobody is woken for what it will take.
+ */
+
+static inline int64_t bulkhead_run_limit_(const bulkhead *b, const bulkhead_job *job)
+{
+    int64_t limit = job->run_timeout_ns == 0 ? b->fixed.run_timeout_ns : job->run_timeout_ns;
+    return limit > 0 ? limit : 0;
+}
+
+/* What goes with the beginning of an attempt that is timed, or has a timer. */
+PLIM_SLOW_ void bulkhead_begin_timed_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
+{
+    const int64_t limit = bulkhead_run_limit_(b, job), now = plim_now_();
+    bulkhead_disarm_(b, job);
+    if (b->fixed.histograms != NULL) {
+        bulkhead_time_wait_(b, now - job->since_);
+        job->since_ = now;
+    }
+    if (limit > 0) {
+        bulkhead_arm_(b, s, job, plim_deadline_(now, limit));
+    }
+}
+
+/* The calling thread begins an attempt. */
+PLIM_FAST_ void bulkhead_begin_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
+{
+    plim_store_relaxed_(&job->entry_.phase, BULKHEAD_RUNNING_);
+    job->attempt++;
+    if (job->renews_) {
+        job->renews_ = false;
+    }
+    if (!PLIM_LIKELY_((b->fixed.run_timeout_ns | job->run_timeout_ns) == 0 &&
+                      b->fixed.histograms == NULL && !plim_timer_is_armed_(&job->timer_))) {
+        bulkhead_begin_timed_(b, s, job);
+    }
+}
+
+/* What becomes of every job, once: an outcome. All that counts ends is here. */
+PLIM_FAST_ void bulkhead_set_outcome_(bulkhead *b, bulkhead_job *job, bulkhead_outcome outcome,
+                                      int result)
+{
+    job->outcome = outcome;
+    job->result = result;
+    b->totals.ended[outcome]++;
+    b->jobs--;
+}
+
+/* The job is over. Its runner releases it in bulkhead_pass_permit_; whoever else ends a job
+ * concludes it after the section. */
 static inline void bulkhead_end_(bulkhead *b, bulkhead_job *job, bulkhead_outcome outcome,
                                  int result)
 {
     bulkhead_disarm_(b, job);
-    job->outcome = outcome;
-    job->result = result;
-    b->ended[outcome]++;
-    b->jobs--;
-    plim_store_relaxed_(&job->phase_, BULKHEAD_ENDING_);
+    bulkhead_set_outcome_(b, job, outcome, result);
+    plim_store_relaxed_(&job->entry_.phase, BULKHEAD_ENDING_);
+}
+
+/* The job that is to be concluded after that one. */
+static inline bulkhead_job *bulkhead_after_job_(const bulkhead_job *job)
+{
+    plim_timer_ *link = job->timer_.next;
+    return link != NULL ? bulkhead_job_of_timer_(link) : NULL;
 }
 
 /* It is not armed, so the link of its timer is free. */
@@ -4203,23 +5084,62 @@ static inline void bulkhead_add_ended_(bulkhead_section_ *s, bulkhead_job *job)
     s->last_ended = job;
 }
 
-/* The same for one that somebody else than its runner ends: it is concluded after the section. If
- * it FAILED, it has been tried, and cannot be tried again. */
+/* As bulkhead_end_, by somebody else than its runner: it is concluded after the section. If it
+ * FAILED, it has been tried, and cannot be tried again. */
 static inline void bulkhead_end_early_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                        bulkhead_outcome outcome)
 {
     bulkhead_end_(b, job, outcome, outcome == BULKHEAD_FAILED ? job->result : 0);
-    job->runner_ = plim_thread_id_(); /* should done wait for it */
     bulkhead_add_ended_(s, job);
 }
 
-/* Says that something is over, once and for all. A thread that waits borrows a permit for a moment
- * (bulkhead_await_); with PLIM_PARK_CND, so does a thread that asks. No system has as many threads
- * as this gives permits, so the counter never reads 0 again. The release in it is the last touch of
- * the job by the thread that posts. It pairs with the acquire in bulkhead_is_posted_ and waits. */
-static inline void bulkhead_post_(plim_counter *c)
+/* Ends the wait to which that leads, and takes it off the job; false if it gives up by itself. */
+static inline bool bulkhead_end_await_(bulkhead_section_ *s, bulkhead_await_ **link)
 {
-    plim_release_(c, PLIM_PERMITS_MAX);
+    bulkhead_await_ *at = *link;
+    bool ends = plim_decide_(&at->waiter, PLIM_ENDED_);
+    if (ends) {
+        *link = at->next;
+        plim_append_(&s->woken, &at->waiter.node);
+    }
+    return ends;
+}
+
+/* Ends the waits for a job: all of them, or those that do not wait for its body to return. Whoever
+ * gives up by itself is taken off the job, too, because the job may go; until it has seen that, the
+ * bulkhead stays. */
+PLIM_CALLED_ void bulkhead_end_awaits_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                       bool returned)
+{
+    for (bulkhead_await_ **link = &job->waiters_; *link != NULL;) {
+        bulkhead_await_ *at = *link;
+        if (at->returned && !returned) {
+            link = &at->next;
+            continue;
+        }
+        if (!bulkhead_end_await_(s, link)) {
+            *link = at->next;
+            at->gone = true;
+            b->busy++;
+        }
+    }
+}
+
+/* Says that the job is DONE, or OVERDUE: the last touch of it, so a release, for the acquire in
+ * bulkhead_is_done_. Nobody who waits is forgotten: a thread joins the waiters under the lock, if
+ * the job is not past that phase, and this is under the lock, too. */
+PLIM_FAST_ void bulkhead_release_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                  uint64_t phase)
+{
+    if (!PLIM_LIKELY_(job->waiters_ == NULL)) {
+        bulkhead_end_awaits_(b, s, job, phase == BULKHEAD_DONE_);
+    }
+    plim_store_release_(&job->entry_.phase, phase);
+}
+
+static inline uint64_t bulkhead_number_(const bulkhead_job *job)
+{
+    return plim_load_relaxed_(&job->marks_) / BULKHEAD_NUMBER_ONE_;
 }
 
 /* What a job was when it was submitted. If there is nobody to run it, it is that again. */
@@ -4230,7 +5150,8 @@ typedef struct bulkhead_past_ {
     bulkhead_outcome outcome;
     int result;
     uint32_t attempt;
-    bool done, detached, cancelled;
+    bool done, detached;
+    uint64_t marks;
 } bulkhead_past_;
 
 static inline bulkhead_past_ bulkhead_past_of_(const bulkhead_job *job)
@@ -4241,9 +5162,9 @@ static inline bulkhead_past_ bulkhead_past_of_(const bulkhead_job *job)
                            job->outcome,
                            job->result,
                            job->attempt,
-                           plim_load_relaxed_(&job->phase_) == BULKHEAD_DONE_,
+                           plim_load_relaxed_(&job->entry_.phase) == BULKHEAD_DONE_,
                            job->was_detached_,
-                           plim_load_relaxed_(&job->cancelled_) != 0};
+                           plim_load_relaxed_(&job->marks_)};
     return past;
 }
 
@@ -4251,15 +5172,16 @@ static inline bulkhead_past_ bulkhead_past_of_(const bulkhead_job *job)
  * it waits for another attempt: then it has begun, and cannot be refused any more. */
 static inline bool bulkhead_is_unrun_(const bulkhead_job *job, const bulkhead_past_ *past)
 {
-    return job->number_ == past->number && job->attempt == 0;
+    return bulkhead_number_(job) == past->number && job->attempt == 0;
 }
 
 /* It was accepted, and cannot be run after all: as if it had not been submitted. The last touch of
  * the job, and the caller's is the only thread that has to do with it. */
-PLIM_SLOW_ void bulkhead_refuse_(bulkhead *b, bulkhead_job *job, const bulkhead_past_ *past)
+PLIM_SLOW_ void bulkhead_refuse_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                 const bulkhead_past_ *past)
 {
     bulkhead_disarm_(b, job);
-    b->accepted--;
+    b->totals.accepted--;
     b->jobs--;
     job->bulkhead_ = past->where;
     job->resource = past->resource;
@@ -4267,20 +5189,18 @@ PLIM_SLOW_ void bulkhead_refuse_(bulkhead *b, bulkhead_job *job, const bulkhead_
     job->result = past->result;
     job->attempt = past->attempt;
     job->was_detached_ = past->detached;
-    plim_store_relaxed_(&job->cancelled_, past->cancelled);
-    plim_store_relaxed_(&job->phase_, past->done ? BULKHEAD_DONE_ : BULKHEAD_NEW_);
-    if (past->done && !past->detached) {
-        if (past->outcome == BULKHEAD_TIMED_OUT) {
-            bulkhead_post_(&job->returned_);
-        }
-        bulkhead_post_(&job->over_);
+    plim_store_relaxed_(&job->marks_, past->marks);
+    if (past->done) {
+        bulkhead_release_(b, s, job, BULKHEAD_DONE_);
+    } else {
+        plim_store_relaxed_(&job->entry_.phase, BULKHEAD_NEW_);
     }
 }
 
 /* Takes a job that has not begun out of wherever it waits; false if it does not wait. */
 PLIM_SLOW_ bool bulkhead_withdraw_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
 {
-    switch (plim_load_relaxed_(&job->phase_)) {
+    switch (plim_load_relaxed_(&job->entry_.phase)) {
     case BULKHEAD_DELAYED_:
         plim_unlink_(&b->later, &job->entry_.node);
         plim_store_relaxed_(&b->delayed, plim_load_relaxed_(&b->delayed) - 1);
@@ -4298,64 +5218,51 @@ PLIM_SLOW_ bool bulkhead_withdraw_(bulkhead *b, bulkhead_section_ *s, bulkhead_j
     }
 }
 
-/* The rest of a job's end, under no lock. The last touch of it is done if it is detached, else the
- * permit for those who wait. */
+/* Tells that the job has ended, under no lock. The last touch of it, if it is detached. */
 static inline void bulkhead_call_done_(bulkhead *b, bulkhead_job *job)
 {
-    if ((b->flags & BULKHEAD_EVENTS_) != 0) {
+    if ((b->fixed.flags & BULKHEAD_EVENTS_) != 0) {
         bulkhead_tell_(b,
                        job->outcome == BULKHEAD_TIMED_OUT ? BULKHEAD_EVENT_TIMED_OUT
                                                           : BULKHEAD_EVENT_FINISHED,
                        bulkhead_subject_of_(job), job->outcome, job->result, job->attempt);
     }
     if (job->detached) {
-        plim_store_relaxed_(&job->phase_, BULKHEAD_DONE_);
+        plim_store_relaxed_(&job->entry_.phase, BULKHEAD_DONE_);
     }
     if (job->done != NULL) {
         job->done(job);
     }
 }
 
-static inline void bulkhead_release_waiters_(bulkhead_job *job)
-{
-    plim_store_relaxed_(&job->phase_, BULKHEAD_DONE_);
-    bulkhead_post_(&job->over_);
-}
-
-/* Both, for a job that has no permit. */
-PLIM_SLOW_ void bulkhead_conclude_(bulkhead *b, bulkhead_job *job)
+/* The rest of the end of a job that somebody else than its runner has ended. If its run timeout has
+ * passed, its body may go on, with its permit, and use the job's memory: then those who wait are
+ * released, but the job is not done before the body returns. */
+PLIM_SLOW_ void bulkhead_conclude_(bulkhead *b, bulkhead_job *job, bulkhead_stay_ *self)
 {
     const bool detached = job->detached;
+    self->job = detached ? NULL : job; /* if done waits for it, that is EDEADLK */
     bulkhead_call_done_(b, job);
     if (!detached) {
-        bulkhead_release_waiters_(job);
+        bulkhead_section_ s = bulkhead_lock_(b);
+        const bool runs_on = bulkhead_is_stuck_(job);
+        bulkhead_release_(b, &s, job, runs_on ? BULKHEAD_OVERDUE_ : BULKHEAD_DONE_);
+        bulkhead_unlock_(b, &s);
     }
-}
-
-/* The run timeout has passed, of a job that is not detached. The body goes on, with its permit, and
- * uses the job's memory: so who waits is released, but the job is not done before it returns. */
-PLIM_SLOW_ void bulkhead_conclude_stuck_(bulkhead *b, bulkhead_job *job)
-{
-    bulkhead_tell_(b, BULKHEAD_EVENT_TIMED_OUT, bulkhead_subject_of_(job), job->outcome, 0,
-                   job->attempt);
-    if (job->done != NULL) {
-        job->done(job);
-    }
-    bulkhead_post_(&job->over_);
 }
 
 /* May a failed attempt be followed by another? Asks the program, so not under the lock. */
 static inline bool bulkhead_may_retry_(const bulkhead *b, const bulkhead_job *job, int result)
 {
-    uint32_t attempts = job->attempts != 0 ? job->attempts : b->attempts;
+    uint32_t attempts = job->attempts != 0 ? job->attempts : b->fixed.attempts;
     return result != 0 && job->attempt < attempts &&
-           (b->retryable == NULL || b->retryable(b->user, result, job->attempt));
+           (b->fixed.retryable == NULL || b->fixed.retryable(b->fixed.user, result, job->attempt));
 }
 
 /* How long a job waits for its next attempt: exponential, bounded, and never the same for all. */
 PLIM_SLOW_ int64_t bulkhead_back_off_(bulkhead *b, uint32_t attempt)
 {
-    int64_t most = b->retry_delay_max_ns, delay = b->retry_delay_ns;
+    int64_t most = b->fixed.retry_delay_max_ns, delay = b->fixed.retry_delay_ns;
     for (uint32_t i = 1; i < attempt && i < 64 && delay < most; i++) {
         delay = delay > most / 2 ? most : delay * 2;
     }
@@ -4369,66 +5276,64 @@ enum { BULKHEAD_OVER_, BULKHEAD_AGAIN_, BULKHEAD_LATE_ }; /* what an attempt's e
 
 /* An attempt has ended, and what becomes of the job is decided. `again` is the answer of
  * bulkhead_may_retry_. The permit is still held. */
-PLIM_FAST_ int bulkhead_attempt_ends_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
-                                      int result, bool again)
+PLIM_FAST_ int bulkhead_decide_end_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                    int result, bool again)
 {
-    if (b->histograms != NULL) {
-        bulkhead_histogram_add(&b->histograms[1], plim_now_() - job->since_);
+    if (b->fixed.histograms != NULL) {
+        bulkhead_time_run_(b, plim_now_() - job->since_);
     }
-    if (plim_load_relaxed_(&job->phase_) == BULKHEAD_STUCK_) {
-        b->late++;
+    if (bulkhead_is_stuck_(job)) {
+        b->totals.late++;
         b->stuck--;
-        job->runner_ = 0;
-        plim_store_relaxed_(&job->phase_, BULKHEAD_DONE_);
+        if (job->detached || plim_load_relaxed_(&job->entry_.phase) == BULKHEAD_OVERDUE_) {
+            bulkhead_release_(b, s, job, BULKHEAD_DONE_);
+        } else {
+            /* Relaxed: the body has ended for those who see DONE. That is said under the lock. */
+            plim_store_relaxed_(&job->entry_.phase, BULKHEAD_RETURNED_);
+        }
         return BULKHEAD_LATE_;
     }
-    if (!again || plim_load_relaxed_(&job->cancelled_) != 0) { /* by an abort, too */
+    if (!again || bulkhead_job_cancelled(job)) { /* by an abort, too */
         bulkhead_end_(b, job, result == 0 ? BULKHEAD_SUCCEEDED : BULKHEAD_FAILED, result);
         return BULKHEAD_OVER_;
     }
     int64_t delay = bulkhead_back_off_(b, job->attempt);
     bulkhead_disarm_(b, job);
-    b->retried++;
+    b->totals.retried++;
     job->result = result;
-    job->runner_ = 0;
-    if (b->histograms != NULL || delay > 0) {
+    if (b->fixed.histograms != NULL || delay > 0) {
         job->since_ = plim_now_();
     }
     if (delay > 0) {
         bulkhead_delay_(b, s, job, plim_deadline_(job->since_, delay));
     } else {
-        plim_store_relaxed_(&job->phase_, BULKHEAD_QUEUED_);
+        plim_store_relaxed_(&job->entry_.phase, BULKHEAD_QUEUED_);
         bulkhead_enqueue_(b, s, &job->entry_);
     }
     return BULKHEAD_AGAIN_;
 }
 
-/* The permit of an attempt that has ended is free, and all that follows from it. */
-static inline void bulkhead_give_back_(bulkhead *b, bulkhead_section_ *s)
+/* Does the end of an attempt run code of the program? A job that is LATE may be gone, unless it is
+ * detached. */
+static inline bool bulkhead_end_is_told_(const bulkhead *b, const bulkhead_job *job, int what,
+                                         bool detached)
 {
-    s->word += BULKHEAD_PERMIT_ONE_;
-    bulkhead_grant_(b, s);
-}
-
-/* Does the end of an attempt run code of the program? */
-static inline bool bulkhead_calls_out_(const bulkhead *b, const bulkhead_job *job, int what)
-{
-    return (b->flags & BULKHEAD_EVENTS_) != 0 ? what != BULKHEAD_LATE_ || job->detached
-           : what == BULKHEAD_OVER_           ? job->done != NULL
-                                              : what == BULKHEAD_LATE_ && job->detached;
+    return what == BULKHEAD_LATE_                     ? detached
+           : (b->fixed.flags & BULKHEAD_EVENTS_) != 0 ? true
+                                                      : what == BULKHEAD_OVER_ && job->done != NULL;
 }
 
 /* An attempt that has ended; on the stack of whoever has run it. */
-typedef struct bulkhead_end_of_run_ {
-    bulkhead_job *job; /* if it is retried, or detached and its done was called, it may be gone */
+typedef struct bulkhead_attempt_end_ {
+    bulkhead_job *job; /* may be gone, but for one that is over, until it is released */
     bulkhead_subject_ about;
     uint32_t attempt;
     int result, what;
     bool detached, calls;
-} bulkhead_end_of_run_;
+} bulkhead_attempt_end_;
 
 /* Runs that code. If the job is detached, it is gone then. */
-PLIM_SLOW_ void bulkhead_call_out_(bulkhead *b, const bulkhead_end_of_run_ *end)
+PLIM_SLOW_ void bulkhead_tell_end_(bulkhead *b, const bulkhead_attempt_end_ *end)
 {
     if (end->what == BULKHEAD_OVER_) {
         bulkhead_call_done_(b, end->job);
@@ -4444,47 +5349,44 @@ PLIM_SLOW_ void bulkhead_call_out_(bulkhead *b, const bulkhead_end_of_run_ *end)
  * with the permit still held: done is part of the job. Not if it is detached: then done may submit
  * it again, and finds the permit free. Nor if there will be another attempt: that may begin, and
  * end the job, while on_event is told of this one. So nobody names the job then. */
-PLIM_FAST_ bulkhead_end_of_run_ bulkhead_end_run_fast_(bulkhead *b, bulkhead_section_ *s,
-                                                       bulkhead_job *job, int result, bool again)
+PLIM_SLOW_ void bulkhead_end_attempt_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                      int result, bool again, bulkhead_attempt_end_ *end)
 {
-    bulkhead_end_of_run_ end;
-    end.job = job;
-    end.about = bulkhead_subject_of_(job);
-    end.attempt = job->attempt;
-    end.result = result;
-    end.detached = job->detached;
-    end.what = bulkhead_attempt_ends_(b, s, job, result, again);
-    end.calls = bulkhead_calls_out_(b, job, end.what);
-    if (end.calls && end.what == BULKHEAD_OVER_ && !end.detached) {
-        plim_store_relaxed_(&job->phase_, BULKHEAD_FINISHING_);
+    end->job = job;
+    end->about = bulkhead_subject_of_(job);
+    end->attempt = job->attempt;
+    end->result = result;
+    end->detached = job->detached;
+    end->what = bulkhead_decide_end_(b, s, job, result, again);
+    end->calls = bulkhead_end_is_told_(b, job, end->what, end->detached);
+    if (end->calls && end->what == BULKHEAD_OVER_ && !end->detached) {
+        const bool frozen = s->frozen;
+        plim_store_relaxed_(&job->entry_.phase, BULKHEAD_FINISHING_);
         bulkhead_unlock_(b, s);
-        bulkhead_after_(b, s);
-        bulkhead_call_out_(b, &end);
-        *s = bulkhead_lock_(b);
-        plim_store_relaxed_(&job->phase_, BULKHEAD_ENDING_);
-        end.calls = false;
+        bulkhead_tell_end_(b, end);
+        *s = bulkhead_hold_(b, PLIM_SOON_);
+        if (frozen || b->watched) {
+            bulkhead_freeze_(b, s);
+        }
+        plim_store_relaxed_(&job->entry_.phase, BULKHEAD_ENDING_);
+        end->calls = false;
     }
-    return end;
 }
 
-/* The same, for all but own workers. */
-PLIM_CALLED_ bulkhead_end_of_run_ bulkhead_end_run_(bulkhead *b, bulkhead_section_ *s,
-                                                    bulkhead_job *job, int result, bool again)
+/* The permit is free, with all that follows from it; and those who wait for the job go on, unless
+ * code of the program comes first. */
+static inline void bulkhead_pass_permit_(bulkhead *b, bulkhead_section_ *s,
+                                         const bulkhead_attempt_end_ *end)
 {
-    return bulkhead_end_run_fast_(b, s, job, result, again);
-}
-
-/* After the permit was given back: the last touch of the job. */
-static inline void bulkhead_ended_run_(bulkhead *b, const bulkhead_end_of_run_ *end)
-{
-    if (end->calls) {
-        bulkhead_call_out_(b, end);
-    } else if (end->what == BULKHEAD_OVER_ && end->detached) {
-        plim_store_relaxed_(&end->job->phase_, BULKHEAD_DONE_);
-    } else if (PLIM_LIKELY_(end->what == BULKHEAD_OVER_)) {
-        bulkhead_release_waiters_(end->job);
-    } else if (end->what == BULKHEAD_LATE_) {
-        bulkhead_post_(&end->job->returned_);
+    if (s->frozen) {
+        s->word += BULKHEAD_PERMIT_ONE_;
+        bulkhead_grant_(b, s);
+    } else {
+        b->spare++;
+        bulkhead_reckon_(b);
+    }
+    if (PLIM_LIKELY_(end->what == BULKHEAD_OVER_ && !end->calls)) {
+        bulkhead_release_(b, s, end->job, BULKHEAD_DONE_);
     }
 }
 
@@ -4492,14 +5394,14 @@ static inline void bulkhead_ended_run_(bulkhead *b, const bulkhead_end_of_run_ *
 
 /* After a section; and jobs on an executor. */
 
-PLIM_CALLED_ void bulkhead_execute_(void *arg);
+PLIM_SLOW_ void bulkhead_execute_(void *arg);
 PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine);
 
-/* Ends a section in which a frame was left; it may be the last that somebody waits for. */
-PLIM_SLOW_ void bulkhead_unbusy_(bulkhead *b, bulkhead_frame_ *frame)
+/* The calling thread was counted in `busy`, and is not any more. Somebody may wait for that. */
+PLIM_SLOW_ void bulkhead_idle_(bulkhead *b)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
-    plim_unlink_(&b->busy, &frame->node);
+    b->busy--;
     bulkhead_unlock_(b, &s);
 }
 
@@ -4513,276 +5415,155 @@ PLIM_SLOW_ int bulkhead_entry_refused_(bulkhead *b, const bulkhead_past_ *mine)
     if (plim_load_relaxed_(&b->ready) > b->entries) {
         plim_node_ *node = b->ready_jobs.last;
         while (mine != NULL && node != NULL && !bulkhead_is_unrun_(BULKHEAD_JOB_OF_(node), mine)) {
-            node = node->prev;
+            node = node == b->ready_jobs.first ? NULL : node->prev;
         }
         bulkhead_job *job = BULKHEAD_JOB_OF_(node != NULL ? node : b->ready_jobs.last);
         bulkhead_withdraw_(b, &s, job);
         if (mine != NULL && node != NULL) {
             error = EAGAIN;
-            bulkhead_refuse_(b, job, mine);
+            bulkhead_refuse_(b, &s, job, mine);
         } else {
             bulkhead_end_early_(b, &s, job, BULKHEAD_ABORTED);
         }
         bulkhead_grant_(b, &s);
     }
     bulkhead_unlock_(b, &s);
-    bulkhead_after_(b, &s);
     return error;
 }
 
-/* Gives the entries that the frame has, and those that are added meanwhile. */
-PLIM_SLOW_ void bulkhead_give_(bulkhead_giver_ *self)
+/* Gives entries to the executor. If the thread does so already, further out, that will. */
+PLIM_SLOW_ void bulkhead_feed_(bulkhead *b, uint64_t entries)
 {
-    bulkhead *b = self->owner;
-    for (;;) {
-        bulkhead_section_ s = bulkhead_lock_(b);
-        const bool gives = self->entries != 0;
-        if (gives) {
-            self->entries--;
-        } else {
-            plim_unlink_(&b->givers, &self->node);
-        }
-        bulkhead_unlock_(b, &s);
-        if (!gives) {
-            return;
-        }
-        if (b->executor.execute(b->executor.ctx, bulkhead_execute_, b) != 0) {
+    bulkhead_stay_ self, *giver = bulkhead_stay_as_(b, BULKHEAD_FEEDS_);
+    if (giver != NULL) {
+        giver->more.entries += entries;
+        return;
+    }
+    bulkhead_stay_begins_(b, &self, BULKHEAD_FEEDS_, plim_here_());
+    for (self.more.entries = entries; self.more.entries != 0;) {
+        self.more.entries--;
+        if (b->fixed.executor.execute(b->fixed.executor.ctx, bulkhead_execute_, b) != 0) {
             bulkhead_entry_refused_(b, NULL);
         }
     }
+    plim_hold_ends_(&self.hold, plim_here_());
 }
 
-/* Gives entries to the executor; the frame that has kept them goes. */
-PLIM_SLOW_ void bulkhead_give_out_(bulkhead *b, uint64_t entries, bulkhead_frame_ *frame)
+/* Concludes the jobs that a section has ended. */
+PLIM_SLOW_ void bulkhead_conclude_all_(bulkhead *b, bulkhead_job *ended)
 {
-    bulkhead_giver_ self = {{NULL, NULL}, b, plim_thread_id_(), entries};
-    bulkhead_giver_ *giver = NULL;
-    bulkhead_section_ s = bulkhead_lock_(b);
-    for (plim_node_ *at = b->givers.first; at != NULL && giver == NULL; at = at->next) {
-        giver = (bulkhead_giver_ *)(void *)at;
-        giver = giver->thread == self.thread ? giver : NULL;
+    bulkhead_stay_ self;
+    bulkhead_stay_begins_(b, &self, BULKHEAD_ENDS_, plim_here_());
+    for (self.more.rest = ended; self.more.rest != NULL;) {
+        bulkhead_job *job = self.more.rest;
+        self.more.rest = bulkhead_after_job_(job); /* its memory may go */
+        bulkhead_conclude_(b, job, &self);
     }
-    if (giver != NULL) {
-        giver->entries += entries;
-    } else {
-        plim_append_(&b->givers, &self.node);
-    }
-    plim_unlink_(&b->busy, &frame->node);
-    bulkhead_unlock_(b, &s);
-    if (giver == NULL) {
-        bulkhead_give_(&self);
-    }
+    plim_hold_ends_(&self.hold, plim_here_());
 }
 
 PLIM_SLOW_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s)
 {
-    bool framed = s->entries != 0 || s->ended != NULL;
+    const bool busy = s->entries != 0 || s->ended != NULL;
     for (; s->hires > 0; s->hires--) {
         bulkhead_hire_(b, NULL);
     }
-    for (bulkhead_job *next, *job = s->ended; job != NULL; job = next) {
-        plim_timer_ *link = job->timer_.next;
-        next = link != NULL ? bulkhead_job_of_timer_(link) : NULL; /* then its memory may go */
-        if (job->outcome == BULKHEAD_TIMED_OUT) {
-            bulkhead_conclude_stuck_(b, job);
-        } else {
-            bulkhead_conclude_(b, job);
-        }
+    if (s->ended != NULL) {
+        bulkhead_conclude_all_(b, s->ended);
     }
     if (s->entries != 0) {
-        bulkhead_give_out_(b, s->entries, &s->frame);
-    } else if (framed) {
-        bulkhead_unbusy_(b, &s->frame);
+        bulkhead_feed_(b, s->entries);
+    }
+    if (busy) {
+        bulkhead_idle_(b);
     }
 }
 
 /* ---- Jobs on an executor -------------------------------------------------------------------- */
 
-/* The body has returned, or ended its thread. */
-PLIM_CALLED_ void bulkhead_executed_(bulkhead_job *job, bulkhead_frame_ *frame, int result,
-                                     bool again)
-{
-    bulkhead *b = job->bulkhead_;
-    bulkhead_section_ s = bulkhead_lock_(b);
-    const bulkhead_end_of_run_ end = bulkhead_end_run_(b, &s, job, result, again);
-    plim_unlink_(&b->running, &frame->node);
-    plim_append_(&b->busy, &frame->node);
-    bulkhead_give_back_(b, &s);
-    bulkhead_unlock_(b, &s);
-    if (end.calls) { /* code of the program, which may wait for what is let in now */
-        bulkhead_after_(b, &s);
-        bulkhead_ended_run_(b, &end);
-        bulkhead_unbusy_(b, frame);
-    } else {
-        bulkhead_ended_run_(b, &end);
-        bulkhead_unbusy_(b, frame);
-        bulkhead_after_(b, &s);
-    }
-}
-
 /*
- * Calls the body. It is a place where a thread is, as an event loop of loop_scheduler.h is one: so
- * a loop, or a job of another bulkhead, that waits for this job is found by a wait in the body that
- * would come back to it. The thread is set without the lock: only that same thread looks for
- * itself.
+ * Calls the body. The thread's place carries the job meanwhile, as it would an event loop of
+ * loop_scheduler.h: so a loop, or a job of another bulkhead, that waits for this job is found by a
+ * wait in the body that would come back to it.
  */
-PLIM_FAST_ int bulkhead_run_body_(bulkhead_job *job)
+PLIM_FAST_ int bulkhead_run_body_(bulkhead_stay_ *self, bulkhead_job *job)
 {
-    plim_place_ **here = plim_here_();
-    job->place_.outer = *here;
-    *here = &job->place_;
-    plim_store_relaxed_(&job->place_.thread, plim_thread_id_());
+    self->hold.place.carries = &job->goal_;
     int result = job->run(job);
-    plim_store_relaxed_(&job->place_.thread, 0);
-    *here = job->place_.outer;
+    self->hold.place.carries = NULL;
     return result;
-}
-
-/* One run by an executor; on its stack. */
-typedef struct bulkhead_run_ {
-    bulkhead_job *job;
-    bulkhead_frame_ frame;
-} bulkhead_run_;
-
-PLIM_SLOW_ void bulkhead_executor_thread_ended_(void *arg)
-{
-    bulkhead_run_ *run = (bulkhead_run_ *)arg;
-    *plim_here_() = run->job->place_.outer; /* what follows on this thread is not the job's */
-    plim_store_relaxed_(&run->job->place_.thread, 0);
-    bulkhead_executed_(run->job, &run->frame, ECANCELED, false);
 }
 
 /* Takes the first job that is ready. */
-PLIM_FAST_ bulkhead_job *bulkhead_pick_(bulkhead *b, bulkhead_section_ *s, uint64_t thread)
+PLIM_FAST_ bulkhead_job *bulkhead_pick_(bulkhead *b)
 {
-    plim_node_ *node = b->ready_jobs.first;
-    if (node == NULL) {
+    if (b->ready_jobs.first == NULL) {
         return NULL;
     }
-    bulkhead_job *job = BULKHEAD_JOB_OF_(node);
-    plim_unlink_(&b->ready_jobs, node);
     plim_store_relaxed_(&b->ready, plim_load_relaxed_(&b->ready) - 1);
-    bulkhead_begin_(b, s, job, thread);
-    return job;
-}
-
-/* A function of its own: what has been changed in it would be lost if the thread ended. */
-PLIM_CALLED_ int bulkhead_run_guarded_(bulkhead_run_ *run)
-{
-    int result;
-    PLIM_ON_THREAD_EXIT_(bulkhead_executor_thread_ended_, run)
-    result = bulkhead_run_body_(run->job);
-    PLIM_ON_THREAD_EXIT_END_
-    return result;
+    return BULKHEAD_JOB_OF_(plim_shift_(&b->ready_jobs));
 }
 
 /* What an executor is given to run: an entry. */
-PLIM_CALLED_ void bulkhead_execute_(void *arg)
+PLIM_SLOW_ void bulkhead_execute_(void *arg)
 {
-    bulkhead_run_ run;
     bulkhead *b = (bulkhead *)arg;
-    run.frame.thread = plim_thread_id_();
+    bulkhead_stay_ self;
+    bulkhead_attempt_end_ end;
     bulkhead_section_ s = bulkhead_lock_(b);
     b->entries--;
-    bulkhead_job *job = run.job = run.frame.job = bulkhead_pick_(b, &s, run.frame.thread);
+    bulkhead_job *job = bulkhead_pick_(b);
     if (job != NULL) {
-        plim_append_(&b->running, &run.frame.node);
+        bulkhead_begin_(b, &s, job);
+        bulkhead_stay_begins_(b, &self, BULKHEAD_RUNS_, plim_here_());
+        plim_append_(&b->running, &job->entry_.node); /* so an abort reaches it */
+        self.job = job;
+        self.hold.amount = 1;
     }
     bulkhead_unlock_(b, &s);
     if (job == NULL) {
         return; /* the job it was meant for has ended without it */
     }
     bulkhead_tell_started_(b, job);
-    int result = bulkhead_run_guarded_(&run);
-    bulkhead_executed_(job, &run.frame, result, bulkhead_may_retry_(b, job, result));
-}
-
-/* ==== src/bulkhead/workers.h ================================================================== */
-
-/* Workers: the threads that run jobs. */
-
-/* The worker takes the first job that is ready. */
-PLIM_FAST_ bulkhead_job *bulkhead_take_job_(bulkhead *b, bulkhead_section_ *s,
-                                            bulkhead_worker_ *self)
-{
-    bulkhead_job *job = bulkhead_pick_(b, s, self->id);
-    if (job != NULL) {
-        job->resource = self->resource;
-        job->worker = self->index;
-        self->job = job;
+    const int result = bulkhead_run_body_(&self, job);
+    const bool again = bulkhead_may_retry_(b, job, result);
+    s = bulkhead_lock_(b);
+    plim_unlink_(&b->running, &job->entry_.node); /* it may be gone after this section */
+    bulkhead_end_attempt_(b, &s, job, result, again, &end);
+    self.job = NULL;
+    self.hold.amount = 0;
+    b->busy += end.calls;
+    bulkhead_pass_permit_(b, &s, &end);
+    bulkhead_unlock_(b, &s);
+    if (end.calls) { /* code of the program, which may wait for what was let in now */
+        bulkhead_tell_end_(b, &end);
+        bulkhead_idle_(b);
     }
-    return job;
+    plim_hold_ends_(&self.hold, plim_here_());
 }
+
+/* ==== src/bulkhead/resources.h ================================================================ */
+
+/* The resource of a worker, from its start to its end, and what the worker counts as meanwhile. */
 
 /* The worker has to do with a job that has ended, or itself ends; until bulkhead_settle_. */
 static inline void bulkhead_unsettle_(bulkhead *b, bulkhead_worker_ *self)
 {
-    b->settling += !self->unsettled;
+    b->busy += !self->unsettled;
     self->unsettled = true;
 }
 
 static inline void bulkhead_settle_(bulkhead *b, bulkhead_worker_ *self)
 {
-    b->settling -= self->unsettled;
+    b->busy -= self->unsettled;
     self->unsettled = false;
 }
 
 /* The worker does not count any more: it ends as soon as it has done what is left. */
 static inline void bulkhead_leave_threads_(bulkhead *b, bulkhead_worker_ *self)
 {
-    b->threads--;
+    b->crew.threads--;
     self->leaves = true;
-}
-
-/* Looks for a job without the lock, before going to sleep: the first looks are close together, then
- * the CPU is offered to others in between. Not if many do so already. */
-static inline void bulkhead_look_(bulkhead *b, bool on)
-{
-    for (int i = 0; on && i < PLIM_SPIN && plim_load_relaxed_(&b->ready) == 0; i++) {
-        on = plim_look_on_(i, PLIM_SPIN / 5, PLIM_FOREVER);
-    }
-}
-
-enum { BULKHEAD_SEARCHERS_ = 16 }; /* one more worker without a job sleeps at once */
-
-#ifndef BULKHEAD_IDLE_NS
-#define BULKHEAD_IDLE_NS PLIM_S(10)
-#endif
-
-/* Finds a job, asleep if need be. The worker counts as searching; NULL: it is to end. One that has
- * slept for too long ends, too. B1 holds nevertheless: it looks once more in the section in which
- * it leaves, and until then a section that makes a job ready passes it over and hires another. */
-PLIM_CALLED_ bulkhead_job *bulkhead_search_(bulkhead_worker_ *self, bool look)
-{
-    bulkhead *b = self->owner;
-    plim_waiter_ idle;
-    for (bool leaves = false;; look = true) {
-        bulkhead_look_(b, look && !leaves);
-        bulkhead_section_ s = bulkhead_lock_(b);
-        bulkhead_settle_(b, self);
-        if (leaves) {
-            plim_unlink_(&b->parked, &idle.node);
-        } else {
-            b->searching--;
-        }
-        bulkhead_job *job = bulkhead_take_job_(b, &s, self);
-        bool ends = leaves || b->stage == PLIM_OVER_ || bulkhead_is_crowded_(b);
-        if (job == NULL && ends) {
-            bulkhead_leave_threads_(b, self);
-            bulkhead_unsettle_(b, self);
-        } else if (job == NULL) {
-            plim_waiter_init_(&idle);
-            plim_prepend_(&b->parked, &idle.node);
-        }
-        bulkhead_unlock_(b, &s);
-        if (job != NULL) {
-            bulkhead_tell_started_(b, job);
-        }
-        if (job != NULL || ends) {
-            return job;
-        }
-        leaves = plim_sleep_(&idle, BULKHEAD_IDLE_NS, false) == ETIMEDOUT;
-    }
 }
 
 /* Makes the resource, however often it takes; false if the worker is not needed any more. */
@@ -4792,8 +5573,8 @@ PLIM_SLOW_ bool bulkhead_worker_starts_(bulkhead_worker_ *self)
     for (int64_t pause = PLIM_MS(1);; pause = pause < PLIM_MS(500) ? pause * 2 : PLIM_S(1)) {
         plim_waiter_ waiter;
         int error = 0;
-        if (b->worker_start != NULL) {
-            error = b->worker_start(b->user, self->index, &self->resource);
+        if (b->fixed.worker_start != NULL) {
+            error = b->fixed.worker_start(b->fixed.user, self->index, &self->resource);
         }
         if (error != 0) {
             bulkhead_tell_(b, BULKHEAD_EVENT_WORKER_FAILED, bulkhead_no_job_(), BULKHEAD_PENDING,
@@ -4804,7 +5585,7 @@ PLIM_SLOW_ bool bulkhead_worker_starts_(bulkhead_worker_ *self)
         bool quit = b->stage == PLIM_OVER_;
         if (error == 0) {
             b->starting--;
-            b->searching++;
+            b->crew.searching++;
         } else if (quit) {
             b->starting--;
             bulkhead_leave_threads_(b, self);
@@ -4832,8 +5613,8 @@ PLIM_SLOW_ bool bulkhead_worker_restarts_(bulkhead_worker_ *self)
     bulkhead_section_ s = bulkhead_lock_(b);
     bulkhead_settle_(b, self); /* close may find that nothing is left, while this takes long */
     bulkhead_unlock_(b, &s);
-    if (b->worker_stop != NULL) {
-        b->worker_stop(b->user, self->index, self->resource);
+    if (b->fixed.worker_stop != NULL) {
+        b->fixed.worker_stop(b->fixed.user, self->index, self->resource);
     }
     s = bulkhead_lock_(b);
     b->starting++;
@@ -4843,38 +5624,168 @@ PLIM_SLOW_ bool bulkhead_worker_restarts_(bulkhead_worker_ *self)
     return bulkhead_worker_starts_(self);
 }
 
+/* Ends the worker's resource and then its thread. */
+PLIM_SLOW_ void bulkhead_retire_(bulkhead_worker_ *self)
+{
+    bulkhead *b = self->owner;
+    if (self->started && b->fixed.worker_stop != NULL) {
+        b->fixed.worker_stop(b->fixed.user, self->index, self->resource);
+    }
+    plim_hold_ends_(&self->stay.hold, plim_here_()); /* the rest of the thread is the program's */
+    bulkhead_section_ s = bulkhead_lock_(b);
+    plim_member_ *gone = plim_crew_retire_(&b->crew, &self->member);
+    bulkhead_settle_(b, self);
+    bulkhead_unlock_(b, &s);
+    plim_crew_join_(gone);
+    s = bulkhead_lock_(b);
+    plim_crew_vacate_(&b->crew, gone);
+    bulkhead_unlock_(b, &s);
+}
+
+/* ==== src/bulkhead/workers.h ================================================================== */
+
+/* Workers: the threads that run jobs. */
+
+/* The first job that has a permit, or the first in the queue, if one is spare. Both the look at the
+ * inbox and the use of what is spare are only for speed: who gets no job here freezes the word. */
+PLIM_FAST_ bulkhead_job *bulkhead_first_(bulkhead *b, bulkhead_section_ *s)
+{
+    bulkhead_job *job = NULL;
+    if (b->queue.first == NULL && b->ready_jobs.first == NULL && bulkhead_has_mail_(b)) {
+        bulkhead_empty_(b, s);
+    }
+    if (PLIM_LIKELY_(b->ready_jobs.first == NULL)) {
+        while (job == NULL && b->spare != 0 && b->queue.first != NULL) {
+            job = bulkhead_shift_(b, s);
+        }
+    }
+    return job != NULL ? job : bulkhead_pick_(b);
+}
+
+/* The worker takes a job, if there is one for it. Inlined where every job passes. */
+PLIM_FAST_ bulkhead_job *bulkhead_take_job_fast_(bulkhead *b, bulkhead_section_ *s,
+                                                 bulkhead_worker_ *self)
+{
+    bulkhead_job *job = bulkhead_first_(b, s);
+    if (!PLIM_LIKELY_(job != NULL) && b->queue.first != NULL && bulkhead_has_permit_(b, s)) {
+        bulkhead_let_late_in_(b, s);
+        job = bulkhead_pick_(b);
+    }
+    if (job == NULL) {
+        return NULL;
+    }
+    bulkhead_begin_(b, s, job);
+    if (job->resource != self->resource) {
+        job->resource = self->resource;
+    }
+    job->worker = self->index;
+    self->stay.job = job;
+    return job;
+}
+
+PLIM_CALLED_ bulkhead_job *bulkhead_take_job_(bulkhead *b, bulkhead_section_ *s,
+                                              bulkhead_worker_ *self)
+{
+    return bulkhead_take_job_fast_(b, s, self);
+}
+
+/* Looks for a job without the lock, before going to sleep: the first looks are close together, then
+ * the CPU is offered to others in between. Not if many do so already. */
+static inline void bulkhead_look_(bulkhead *b, bool on)
+{
+    for (int i = 0; on && i < PLIM_SPIN && plim_load_relaxed_(&b->ready) == 0; i++) {
+        if (bulkhead_has_mail_(b)) {
+            break;
+        }
+        on = plim_look_on_(i, PLIM_SPIN / 5, PLIM_FOREVER);
+    }
+}
+
+enum { BULKHEAD_SEARCHERS_ = 16 }; /* one more worker without a job sleeps at once */
+
+#ifndef BULKHEAD_IDLE_NS
+#define BULKHEAD_IDLE_NS PLIM_S(10)
+#endif
+
+/* Finds a job, asleep if need be. The worker counts as searching; NULL: it is to end. One that has
+ * slept for too long ends, too. B1 holds nevertheless: it looks once more in the section in which
+ * it leaves, and until then a section that makes a job ready passes it over and hires another. */
+PLIM_CALLED_ bulkhead_job *bulkhead_search_(bulkhead_worker_ *self, bool look)
+{
+    bulkhead *b = self->owner;
+    plim_waiter_ idle;
+    for (bool leaves = false;; look = true) {
+        bulkhead_look_(b, look && !leaves);
+        bulkhead_section_ s = bulkhead_hold_(b, PLIM_SOON_);
+        if (b->watched) { /* whoever waits for our end has left it so */
+            bulkhead_freeze_(b, &s);
+        }
+        bulkhead_settle_(b, self);
+        if (leaves) {
+            plim_unlink_(&b->crew.parked, &idle.node);
+        }
+        bulkhead_job *job = bulkhead_take_job_(b, &s, self);
+        if (job == NULL && !s.frozen) { /* enter is to find the permit on its fast way */
+            bulkhead_freeze_(b, &s);
+            job = bulkhead_take_job_(b, &s, self);
+        }
+        b->crew.searching -= !leaves;
+        bool ends = leaves || b->stage == PLIM_OVER_ || bulkhead_is_crowded_(b);
+        if (job != NULL) {
+            bulkhead_tidy_(b, &s);
+        } else if (ends) {
+            bulkhead_leave_threads_(b, self);
+            bulkhead_unsettle_(b, self);
+        } else {
+            plim_crew_park_(&b->crew, &idle);
+        }
+        bulkhead_unlock_(b, &s);
+        if (job != NULL) {
+            bulkhead_tell_started_(b, job);
+        }
+        if (job != NULL || ends) {
+            return job;
+        }
+        leaves = plim_sleep_(&idle, BULKHEAD_IDLE_NS, false) == ETIMEDOUT;
+    }
+}
+
 /* An attempt has ended with that result: gets the next job, or NULL if the worker is to end. */
-PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *job, int result)
+PLIM_SLOW_ bulkhead_job *bulkhead_next_slow_(bulkhead_worker_ *self, bulkhead_job *job, int result)
 {
     bulkhead *b = self->owner;
     const bool again = bulkhead_may_retry_(b, job, result);
     const bool broken = job->renews_;
-    /* Where jobs are short, submitters and workers meet at the lock all the time. A worker that
-     * comes second stays away long enough for many jobs more: then both go on undisturbed for a
-     * while, and a job takes half the time. */
-    bulkhead_section_ s = bulkhead_lock_fast_(b, PLIM_LATER_);
-    const bulkhead_end_of_run_ end = bulkhead_end_run_fast_(b, &s, job, result, again);
+    bulkhead_attempt_end_ end;
+    bulkhead_section_ s = bulkhead_hold_(b, PLIM_LATER_);
+    if (b->watched || again || bulkhead_is_stuck_(job)) {
+        bulkhead_freeze_(b, &s);
+    }
+    bulkhead_end_attempt_(b, &s, job, result, again, &end);
     const bool late = end.what == BULKHEAD_LATE_;
     const bool restarts = broken && !late;
     const bool ready = !late && !end.calls && !restarts; /* for the next job */
-    self->job = NULL;
-    bulkhead_unsettle_(b, self);
-    b->searching += ready; /* so nobody is woken for what we take ourselves */
+    self->stay.job = NULL;
+    b->crew.searching += ready; /* so nobody is woken for what we take ourselves */
+    if (!ready) {
+        bulkhead_unsettle_(b, self);
+        bulkhead_freeze_unless_(b, &s);
+    }
     if (late) {
         bulkhead_leave_threads_(b, self); /* it has been replaced */
     }
-    bulkhead_give_back_(b, &s);
+    bulkhead_pass_permit_(b, &s, &end);
     bulkhead_job *next = NULL;
     if (ready) {
         next = bulkhead_take_job_(b, &s, self);
-        b->searching -= next != NULL;
-    } else {
-        bulkhead_staff_(b, &s);
+        b->crew.searching -= next != NULL;
     }
-    bool look = b->searching <= BULKHEAD_SEARCHERS_;
-    bulkhead_unlock_fast_(b, &s);
-    bulkhead_after_(b, &s);
-    bulkhead_ended_run_(b, &end);
+    bulkhead_tidy_(b, &s);
+    bool look = b->crew.searching <= BULKHEAD_SEARCHERS_;
+    bulkhead_unlock_(b, &s);
+    if (end.calls) {
+        bulkhead_tell_end_(b, &end);
+    }
     if (next != NULL) {
         bulkhead_tell_started_(b, next);
     }
@@ -4882,45 +5793,94 @@ PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *
         return next;
     }
     if (!ready && !restarts) {
-        s = bulkhead_lock_(b);
-        b->searching++;
+        s = bulkhead_hold_(b, PLIM_SOON_);
+        b->crew.searching++;
         bulkhead_unlock_(b, &s);
         look = false;
     }
     return bulkhead_search_(self, look);
 }
 
-/* Ends the worker's resource and then its thread. Before it exits, a worker joins the workers that
- * exited earlier, so destroy has only the last ones left to join. A submit never joins: an exiting
- * thread may still run the program's thread-local destructors, and these may block. */
-PLIM_SLOW_ void bulkhead_retire_(bulkhead_worker_ *self)
+/* Does the end of the job concern only those who wait for it, or only its done? */
+PLIM_FAST_ bool bulkhead_ends_plainly_(const bulkhead *b, const bulkhead_job *job, int result)
+{
+    return result == 0 && b->fixed.plain && (job->done == NULL || job->detached) && !job->renews_;
+}
+
+/*
+ * A detached job has ended, and its permit is spare. Ends the section, calls done, and begins
+ * another. As done may take long, it must find all as if the worker slept:
+ *
+ *   - What is spare goes to the first in the queue, and a worker is woken for it. If the queue is
+ *     empty, the summons says that a permit is free.
+ *   - Done may submit the job again, or ask for the permit. Both find it: whoever is not let in at
+ *     once freezes the word, and so learns of what is spare.
+ *   - The bulkhead stays, because the worker is unsettled. Whoever waits for that has left the word
+ *     watched, under the lock: so the second section is frozen, and looks after them.
+ */
+PLIM_CALLED_ void bulkhead_part_(bulkhead_worker_ *self, bulkhead_section_ *s, bulkhead_job *job)
 {
     bulkhead *b = self->owner;
-    if (self->started && b->worker_stop != NULL) {
-        b->worker_stop(b->user, self->index, self->resource);
-    }
-    bulkhead_section_ s = bulkhead_lock_(b);
-    bulkhead_worker_ *gone = b->gone;
-    b->gone = NULL;
-    self->id = 0;
+    plim_store_relaxed_(&job->entry_.phase, BULKHEAD_ENDING_);
+    bulkhead_unsettle_(b, self);
+    bulkhead_tidy_(b, s);
+    bulkhead_unlock_(b, s);
+    bulkhead_call_done_(b, job);
+    *s = bulkhead_hold_(b, PLIM_LATER_);
     bulkhead_settle_(b, self);
-    if (self->joinable) {
-        self->next_free = NULL;
-        b->gone = self;
+    if (b->watched) {
+        bulkhead_freeze_(b, s);
+    }
+}
+
+/*
+ * The same for nearly all jobs: it has succeeded, and nobody is told but those who wait for it.
+ * Where jobs are short, workers meet at the lock all the time. A worker that comes second stays
+ * away long enough for many jobs more: then the other goes on undisturbed for a while.
+ */
+PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *job, int result)
+{
+    bulkhead *b = self->owner;
+    if (!PLIM_LIKELY_(bulkhead_ends_plainly_(b, job, result))) {
+        return bulkhead_next_slow_(self, job, result);
+    }
+    bulkhead_section_ s = bulkhead_hold_(b, PLIM_LATER_);
+    if (!PLIM_LIKELY_(!b->watched && !bulkhead_is_stuck_(job) &&
+                      !plim_timer_is_armed_(&job->timer_))) {
+        plim_gate_let_go_(&b->gate, &s.woken);
+        return bulkhead_next_slow_(self, job, result);
+    }
+    bulkhead_set_outcome_(b, job, BULKHEAD_SUCCEEDED, 0);
+    b->spare++;
+    bulkhead_reckon_(b);
+    self->stay.job = NULL;
+    if (PLIM_LIKELY_(job->done == NULL)) {
+        bulkhead_release_(b, &s, job, BULKHEAD_DONE_);
     } else {
-        self->retired = true; /* its creator does that, when it has got hold of the thread */
+        bulkhead_part_(self, &s, job);
     }
-    bulkhead_unlock_(b, &s);
-    for (bulkhead_worker_ *at = gone; at != NULL; at = at->next_free) {
-        plim_worker_join_(at->thread);
+    b->crew.searching++;
+    bulkhead_job *next = bulkhead_take_job_fast_(b, &s, self);
+    b->crew.searching -= next != NULL;
+    if (!PLIM_LIKELY_(next != NULL)) {
+        bulkhead_dismiss_(b); /* we search: now only for speed, as the end of the section does it */
     }
-    s = bulkhead_lock_(b);
-    for (bulkhead_worker_ *next, *at = gone; at != NULL; at = next) {
-        next = at->next_free;
-        at->next_free = b->vacant;
-        b->vacant = at;
+    if (!PLIM_LIKELY_(bulkhead_is_tidy_(b))) {
+        bulkhead_tidy_(b, &s);
     }
-    bulkhead_unlock_(b, &s);
+    const bool look = b->crew.searching <= BULKHEAD_SEARCHERS_;
+    /* That the summons is right already is only for speed, but not that none is left for a permit
+     * that is spare: if it was taken, its submitter will attend. */
+    const bool summoned = b->crew.searching != 0
+                              ? b->summons == BULKHEAD_SUMMON_NONE_
+                              : b->summons != BULKHEAD_SUMMON_NONE_ && b->spare == 0;
+    if (PLIM_LIKELY_(summoned && !s.frozen && s.hires == 0)) {
+        bulkhead_reckoned_(b);
+        plim_gate_let_go_(&b->gate, &s.woken); /* the summons stays as it is: see inbox.h */
+    } else {
+        bulkhead_unlock_(b, &s);
+    }
+    return PLIM_LIKELY_(next != NULL) ? next : bulkhead_search_(self, look);
 }
 
 /* A body has ended the worker's thread. */
@@ -4928,21 +5888,24 @@ PLIM_SLOW_ void bulkhead_thread_ended_(void *arg)
 {
     bulkhead_worker_ *self = (bulkhead_worker_ *)arg;
     bulkhead *b = self->owner;
-    PLIM_ASSERT(self->job != NULL && plim_load_relaxed_(&self->job->phase_) <= BULKHEAD_STUCK_ &&
-                    plim_load_relaxed_(&self->job->phase_) != BULKHEAD_FINISHING_,
+    PLIM_ASSERT(self->stay.job != NULL &&
+                    plim_load_relaxed_(&self->stay.job->entry_.phase) <= BULKHEAD_OVERDUE_ &&
+                    plim_load_relaxed_(&self->stay.job->entry_.phase) != BULKHEAD_FINISHING_,
                 "bulkhead: a done has ended its thread; it must return");
-    *plim_here_() = self->job->place_.outer; /* worker_stop is not the job's */
-    plim_store_relaxed_(&self->job->place_.thread, 0);
+    self->stay.hold.place.carries = NULL;   /* worker_stop is not part of the job, */
+    *plim_here_() = &self->stay.hold.place; /* nor of what it was in */
     bulkhead_section_ s = bulkhead_lock_(b);
-    const bulkhead_end_of_run_ end = bulkhead_end_run_(b, &s, self->job, ECANCELED, false);
-    self->job = NULL;
+    bulkhead_attempt_end_ end;
+    bulkhead_end_attempt_(b, &s, self->stay.job, ECANCELED, false, &end);
+    self->stay.job = NULL;
     bulkhead_unsettle_(b, self);
     bulkhead_leave_threads_(b, self);
-    bulkhead_give_back_(b, &s);
+    bulkhead_pass_permit_(b, &s, &end);
     bulkhead_staff_(b, &s);
     bulkhead_unlock_(b, &s);
-    bulkhead_after_(b, &s);
-    bulkhead_ended_run_(b, &end);
+    if (end.calls) {
+        bulkhead_tell_end_(b, &end);
+    }
     bulkhead_retire_(self);
 }
 
@@ -4950,11 +5913,11 @@ PLIM_CALLED_ void bulkhead_work_(bulkhead_worker_ *self)
 {
     bulkhead_job *job = bulkhead_search_(self, false);
     while (job != NULL) {
-        job = bulkhead_next_(self, job, bulkhead_run_body_(job));
+        job = bulkhead_next_(self, job, bulkhead_run_body_(&self->stay, job));
     }
 }
 
-/* A function of its own, as bulkhead_run_guarded_ is. */
+/* A function of its own: what has been changed in it would be lost if the thread ended. */
 PLIM_CALLED_ void bulkhead_work_guarded_(bulkhead_worker_ *self)
 {
     PLIM_ON_THREAD_EXIT_(bulkhead_thread_ended_, self)
@@ -4969,14 +5932,14 @@ PLIM_SLOW_ plim_worker_result bulkhead_thread_(void *arg)
     bulkhead_text_ text = {name, 0};
     const char *number = bulkhead_digits_(digits, self->index);
     size_t room = 14 - strlen(number); /* the kernel keeps 15 characters */
-    for (size_t i = 0; i < room && self->owner->name[i] != 0; i++) {
-        bulkhead_put_char_(&text, self->owner->name[i]);
+    for (size_t i = 0; i < room && self->owner->fixed.name[i] != 0; i++) {
+        bulkhead_put_char_(&text, self->owner->fixed.name[i]);
     }
     bulkhead_put_(&text, "-");
     bulkhead_put_(&text, number);
     plim_worker_begins_(name);
     bulkhead_section_ s = bulkhead_lock_(self->owner);
-    self->id = plim_thread_id_();
+    bulkhead_stay_begins_(self->owner, &self->stay, BULKHEAD_WORKS_, plim_here_());
     bulkhead_unlock_(self->owner, &s);
     if (bulkhead_worker_starts_(self)) {
         bulkhead_work_guarded_(self);
@@ -4984,6 +5947,10 @@ PLIM_SLOW_ plim_worker_result bulkhead_thread_(void *arg)
     bulkhead_retire_(self);
     return 0;
 }
+
+/* ==== src/bulkhead/hire.h ===================================================================== */
+
+/* Hiring: a worker is created, or none can be had and a job is given up. */
 
 /* Does a worker wait for this job, and take another one after that? */
 PLIM_SLOW_ bool bulkhead_is_awaited_(const bulkhead *b, const bulkhead_job *job)
@@ -5003,7 +5970,7 @@ PLIM_SLOW_ bulkhead_job *bulkhead_find_mine_(const plim_list_ *list, const bulkh
 {
     for (plim_node_ *at = mine == NULL ? NULL : list->first; at != NULL; at = at->next) {
         bulkhead_entry_ *entry = (bulkhead_entry_ *)(void *)at;
-        if (entry->caller == NULL && bulkhead_is_unrun_(BULKHEAD_JOB_OF_(entry), mine)) {
+        if (!bulkhead_is_caller_(entry) && bulkhead_is_unrun_(BULKHEAD_JOB_OF_(entry), mine)) {
             return BULKHEAD_JOB_OF_(entry);
         }
     }
@@ -5021,13 +5988,13 @@ PLIM_SLOW_ bulkhead_job *bulkhead_find_mine_(const plim_list_ *list, const bulkh
 PLIM_SLOW_ bool bulkhead_give_up_(bulkhead *b, bulkhead_section_ *s, const bulkhead_past_ *mine)
 {
     bulkhead_job *refused = bulkhead_find_mine_(&b->ready_jobs, mine);
-    if (refused == NULL && b->threads == b->stuck) {
+    if (refused == NULL && b->crew.threads == b->stuck) {
         refused = bulkhead_find_mine_(&b->queue, mine);
     }
     s->barren = true;
     if (refused != NULL) {
         bulkhead_withdraw_(b, s, refused);
-        bulkhead_refuse_(b, refused, mine);
+        bulkhead_refuse_(b, s, refused, mine);
         bulkhead_grant_(b, s);
     }
     bool goes_on = false;
@@ -5050,65 +6017,52 @@ PLIM_SLOW_ bool bulkhead_give_up_(bulkhead *b, bulkhead_section_ *s, const bulkh
 static inline void bulkhead_worker_init_(bulkhead_worker_ *worker, bulkhead *b)
 {
     worker->owner = b;
-    worker->id = 0;
     worker->resource = NULL;
-    worker->job = NULL;
+    worker->stay.job = NULL;
     worker->started = worker->unsettled = worker->leaves = false;
-    worker->joinable = worker->retired = false;
+}
+
+/* Memory for one more worker, or NULL. Not under the lock, as your allocator may take its time. */
+PLIM_SLOW_ bulkhead_worker_ *bulkhead_new_worker_(bulkhead *b)
+{
+    bulkhead_worker_ *worker = (bulkhead_worker_ *)plim_memory_(sizeof *worker);
+    if (worker != NULL) {
+        bulkhead_worker_init_(worker, b);
+        bulkhead_section_ s = bulkhead_lock_(b);
+        worker->index = b->indices++;
+        worker->next = b->workers;
+        b->workers = worker;
+        bulkhead_unlock_(b, &s);
+    }
+    return worker;
 }
 
 /* Creates the worker that was planned. If that fails and no other will take a job, returns why the
  * job that is just being submitted is refused: EAGAIN, ENOMEM; else 0. */
 PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine)
 {
-    int error = 0;
     bulkhead_section_ s = bulkhead_lock_(b);
-    bulkhead_worker_ *worker = b->vacant;
+    bulkhead_worker_ *worker = (bulkhead_worker_ *)(void *)plim_crew_vacancy_(&b->crew);
     if (worker != NULL) {
-        b->vacant = worker->next_free;
         bulkhead_worker_init_(worker, b);
     }
     bulkhead_unlock_(b, &s);
-    if (worker == NULL) {
-        int saved = errno;
-        worker = (bulkhead_worker_ *)PLIM_MALLOC(sizeof *worker);
-        errno = saved;
-        error = worker == NULL ? ENOMEM : 0;
-        if (error == 0) {
-            bulkhead_worker_init_(worker, b);
-            s = bulkhead_lock_(b);
-            worker->index = b->indices++;
-            worker->next = b->workers;
-            b->workers = worker;
-            bulkhead_unlock_(b, &s);
-        }
-    }
-    if (error == 0) {
-        error = plim_worker_create_(&worker->thread, b->stack_size, bulkhead_thread_, worker);
-        error = error != 0 && error != ENOMEM ? EAGAIN : error;
-    }
+    worker = worker != NULL ? worker : bulkhead_new_worker_(b);
+    int error = worker == NULL ? ENOMEM
+                               : plim_crew_create_(&worker->member, b->fixed.stack_size,
+                                                   bulkhead_thread_, worker);
     s = bulkhead_lock_(b);
-    b->hiring--;
     if (error == 0) {
-        worker->joinable = true;
-        if (worker->retired) {
-            worker->next_free = b->gone;
-            b->gone = worker;
-        }
+        plim_crew_hired_(&b->crew, &worker->member);
     } else {
-        b->threads--;
+        plim_crew_not_hired_(&b->crew, worker == NULL ? NULL : &worker->member);
         b->starting--;
-        if (worker != NULL) {
-            worker->next_free = b->vacant;
-            b->vacant = worker;
-        }
         if (bulkhead_able_(b, true) != 0 || !bulkhead_give_up_(b, &s, mine)) {
             error = 0;
         }
         bulkhead_grant_(b, &s); /* callers who wait */
     }
     bulkhead_unlock_(b, &s);
-    bulkhead_after_(b, &s);
     return error;
 }
 
@@ -5127,16 +6081,13 @@ typedef struct bulkhead_told_ {
 PLIM_SLOW_ void bulkhead_due_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int64_t now,
                               bulkhead_told_ *told)
 {
-    uint64_t phase = plim_load_relaxed_(&job->phase_);
+    uint64_t phase = plim_load_relaxed_(&job->entry_.phase);
     if (phase == BULKHEAD_RUNNING_) {
-        plim_store_relaxed_(&job->phase_, BULKHEAD_STUCK_);
-        plim_store_relaxed_(&job->cancelled_, 1);
-        job->outcome = BULKHEAD_TIMED_OUT;
-        job->result = 0;
-        b->ended[BULKHEAD_TIMED_OUT]++;
-        b->jobs--;
+        plim_store_relaxed_(&job->entry_.phase, BULKHEAD_STUCK_);
+        bulkhead_mark_cancelled_(job);
+        bulkhead_set_outcome_(b, job, BULKHEAD_TIMED_OUT, 0);
         b->stuck++;
-        if (b->executor.execute == NULL && bulkhead_is_short_(b)) {
+        if (b->fixed.executor.execute == NULL && bulkhead_is_short_(b)) {
             bulkhead_plan_hire_(b, s); /* in its place */
         }
         bulkhead_staff_(b, s);
@@ -5165,14 +6116,15 @@ PLIM_SLOW_ void bulkhead_due_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *j
 PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
 {
     bulkhead *b = (bulkhead *)arg;
-    plim_worker_begins_(b->name);
+    bulkhead_stay_ self;
+    plim_worker_begins_(b->fixed.name);
+    bulkhead_stay_begins_(b, &self, BULKHEAD_SUPERVISES_, plim_here_());
     for (bool quit = false; !quit;) {
         plim_waiter_ waiter;
         bulkhead_told_ told = {bulkhead_no_job_(), 0, false};
         plim_waiter_init_(&waiter);
         int64_t now = plim_now_();
         bulkhead_section_ s = bulkhead_lock_(b);
-        b->supervisor_id = plim_thread_id_();
         plim_timer_ *due = plim_timers_take_due_(&b->timers, now, UINT64_MAX);
         while (due != NULL) {
             bulkhead_due_(b, &s, bulkhead_job_of_timer_(due), now, &told);
@@ -5182,11 +6134,10 @@ PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
         bool sleeps = !quit && s.ended == NULL && s.entries == 0 && s.hires == 0 && !told.some;
         int64_t until = plim_timers_next_(&b->timers);
         if (sleeps) {
-            b->watch_until = until;
-            plim_append_(&b->watch, &waiter.node);
+            b->watch.until = until;
+            plim_append_(&b->watch.asleep, &waiter.node);
         }
         bulkhead_unlock_(b, &s);
-        bulkhead_after_(b, &s);
         if (told.some) {
             bulkhead_tell_(b, BULKHEAD_EVENT_TIMED_OUT, told.about, BULKHEAD_TIMED_OUT, 0,
                            told.attempt);
@@ -5194,10 +6145,11 @@ PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
         if (sleeps && plim_sleep_(&waiter, until == PLIM_FOREVER ? PLIM_FOREVER : until - now,
                                   false) == ETIMEDOUT) {
             s = bulkhead_lock_(b);
-            plim_unlink_(&b->watch, &waiter.node);
+            plim_unlink_(&b->watch.asleep, &waiter.node);
             bulkhead_unlock_(b, &s);
         }
     }
+    plim_hold_ends_(&self.hold, plim_here_());
     return 0;
 }
 
@@ -5205,13 +6157,12 @@ PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
 PLIM_SLOW_ int bulkhead_supervise_(bulkhead *b)
 {
     int error = 0;
-    plim_acquire_(&b->making, PLIM_WAITERS_MAX, PLIM_FOREVER);
-    if (plim_load_relaxed_(&b->supervised) == 0) {
-        error = plim_worker_create_(&b->supervisor, b->stack_size, bulkhead_supervisor_, b);
-        error = error != 0 && error != ENOMEM ? EAGAIN : error;
-        plim_store_relaxed_(&b->supervised, error == 0);
+    plim_acquire_(&b->watch.making, PLIM_WAITERS_MAX, PLIM_FOREVER);
+    if (plim_load_relaxed_(&b->watch.made) == 0) {
+        error = plim_worker_create_(&b->watch.thread, b->fixed.stack_size, bulkhead_supervisor_, b);
+        plim_store_relaxed_(&b->watch.made, error == 0);
     }
-    plim_release_(&b->making, 1);
+    plim_release_(&b->watch.making, 1);
     return error;
 }
 
@@ -5223,26 +6174,16 @@ PLIM_SLOW_ int bulkhead_supervise_(bulkhead *b)
  * entered and now waits for a limited time is not stuck, and will leave. */
 PLIM_SLOW_ uint64_t bulkhead_holds_(const bulkhead *b, bulkhead_job **job, int64_t timeout_ns)
 {
-    uint64_t self = plim_thread_id_(), held = 0;
+    uint64_t held = 0;
     *job = NULL;
-    for (int i = 0; i < BULKHEAD_HOLDERS_; i++) {
-        held += plim_load_relaxed_(&b->holders[i]) == self;
-    }
-    for (bulkhead_worker_ *at = b->workers; at != NULL; at = at->next) {
-        if (at->id == self && at->job != NULL) {
-            *job = at->job;
-            held++;
-        }
-    }
-    for (plim_node_ *at = b->running.first; at != NULL; at = at->next) {
-        bulkhead_frame_ *frame = (bulkhead_frame_ *)(void *)at;
-        if (frame->thread == self) {
-            *job = frame->job;
-            held++;
-        }
+    for (bulkhead_stay_ *at = bulkhead_find_stay_(b, *plim_here_()); at != NULL;
+         at = bulkhead_find_stay_(b, at->hold.place.outer)) {
+        const bool runs = at->job != NULL && at->role != BULKHEAD_ENDS_;
+        held += at->role == BULKHEAD_WORKS_ ? runs : at->hold.amount;
+        *job = runs && *job == NULL ? at->job : *job;
     }
     bool only = timeout_ns == PLIM_FOREVER && plim_load_relaxed_(&b->permits) == 1 &&
-                plim_load_relaxed_(&b->last) == self;
+                plim_load_relaxed_(&b->last) == plim_thread_id_();
     return held == 0 && only ? 1 : held;
 }
 
@@ -5250,25 +6191,19 @@ PLIM_SLOW_ uint64_t bulkhead_holds_(const bulkhead *b, bulkhead_job **job, int64
  * returns there. */
 static inline bool bulkhead_is_executor_(const bulkhead *b)
 {
-    return b->executor.execute != NULL && plim_serves_(b->executor.ctx);
+    return b->fixed.executor.execute != NULL && plim_serves_(b->fixed.executor.ctx);
 }
 
-/* Would the end of everything have to wait for the calling thread? */
+/* Would the end of everything have to wait for the calling thread? Who only holds a permit may wait
+ * for a limited time, and leave after that. */
 PLIM_SLOW_ bool bulkhead_inside_(const bulkhead *b, int64_t timeout_ns)
 {
     bulkhead_job *job;
-    uint64_t self = plim_thread_id_();
-    bool holds = bulkhead_holds_(b, &job, timeout_ns) != 0;
-    bool inside = (holds && timeout_ns == PLIM_FOREVER) || job != NULL || b->supervisor_id == self;
-    inside |= (b->jobs != 0 || b->entries != 0) && bulkhead_is_executor_(b);
-    for (bulkhead_worker_ *at = b->workers; at != NULL; at = at->next) {
-        inside |= at->id == self;
-    }
-    for (plim_node_ *at = b->givers.first; at != NULL; at = at->next) {
-        inside |= ((bulkhead_giver_ *)(void *)at)->thread == self;
-    }
-    for (plim_node_ *at = b->busy.first; at != NULL; at = at->next) {
-        inside |= ((bulkhead_frame_ *)(void *)at)->thread == self;
+    bool inside = (bulkhead_holds_(b, &job, timeout_ns) != 0 && timeout_ns == PLIM_FOREVER) ||
+                  ((b->jobs != 0 || b->entries != 0) && bulkhead_is_executor_(b));
+    for (bulkhead_stay_ *at = bulkhead_find_stay_(b, *plim_here_()); at != NULL;
+         at = bulkhead_find_stay_(b, at->hold.place.outer)) {
+        inside |= at->role != BULKHEAD_CALLS_;
     }
     return inside;
 }
@@ -5277,7 +6212,7 @@ PLIM_SLOW_ bool bulkhead_inside_(const bulkhead *b, int64_t timeout_ns)
  * that of the executor's loop. */
 PLIM_SLOW_ bool bulkhead_keeps_others_(const bulkhead *b)
 {
-    return b->supervisor_id == plim_thread_id_() || bulkhead_is_executor_(b);
+    return bulkhead_stay_as_(b, BULKHEAD_SUPERVISES_) != NULL || bulkhead_is_executor_(b);
 }
 
 /* Is the calling thread a worker that takes another job after this one? Not one whose job is or was
@@ -5285,12 +6220,9 @@ PLIM_SLOW_ bool bulkhead_keeps_others_(const bulkhead *b)
  */
 PLIM_SLOW_ bool bulkhead_works_(const bulkhead *b)
 {
-    const uint64_t self = plim_thread_id_();
-    const bulkhead_worker_ *at = b->workers;
-    while (at != NULL && at->id != self) {
-        at = at->next;
-    }
-    return at != NULL && at->started && !at->leaves && !bulkhead_is_stuck_(at->job);
+    bulkhead_stay_ *stay = bulkhead_stay_as_(b, BULKHEAD_WORKS_);
+    const bulkhead_worker_ *self = stay == NULL ? NULL : BULKHEAD_WORKER_OF_(stay);
+    return self != NULL && self->started && !self->leaves && !bulkhead_is_stuck_(stay->job);
 }
 
 /* Fills in who the calling thread is. */
@@ -5305,24 +6237,85 @@ PLIM_SLOW_ bulkhead_blocked_ bulkhead_blocked_here_(const bulkhead *b, int64_t t
     return self;
 }
 
+/* How many permits wait with that thread: those that it holds, and those of jobs that nobody but it
+ * can begin. */
+static inline uint64_t bulkhead_kept_(const bulkhead *b, const bulkhead_blocked_ *at)
+{
+    return at->held + at->serves * plim_load_relaxed_(&b->ready);
+}
+
+/* How many permits wait with threads that wait here for ever, but that one. */
+PLIM_SLOW_ uint64_t bulkhead_all_kept_(const bulkhead *b, uint64_t but_thread)
+{
+    uint64_t kept = 0;
+    for (plim_node_ *node = b->blocked.first; node != NULL; node = node->next) {
+        const bulkhead_blocked_ *at = (const bulkhead_blocked_ *)(const void *)node;
+        bool counts = at->thread != but_thread && bulkhead_is_blocked_(at, true);
+        kept += counts ? bulkhead_kept_(b, at) : 0;
+    }
+    return kept;
+}
+
+static inline uint64_t bulkhead_in_use_(const bulkhead *b, uint64_t word)
+{
+    return plim_load_relaxed_(&b->permits) - (uint64_t)bulkhead_available_(word);
+}
+
 /* Would nobody ever give a permit back, if the calling thread waited, too? That is so when every
  * permit is in use, and each belongs to a thread that waits here for ever. */
 PLIM_SLOW_ bool bulkhead_is_too_deep_(const bulkhead *b, const bulkhead_section_ *s,
                                       const bulkhead_blocked_ *self)
 {
-    const int64_t available = bulkhead_available_(s->word);
-    const uint64_t ready = plim_load_relaxed_(&b->ready);
-    const uint64_t in_use = plim_load_relaxed_(&b->permits) - (uint64_t)available;
-    uint64_t waiting = self->held + self->serves * ready;
-    if (waiting == 0 || available > 0) {
-        return false;
+    const uint64_t kept = bulkhead_kept_(b, self);
+    return kept != 0 && bulkhead_available_(s->word) <= 0 &&
+           kept + bulkhead_all_kept_(b, self->thread) >= bulkhead_in_use_(b, s->word);
+}
+
+/* Ends that wait with EDEADLK. It has no limit, so its thread does not leave by itself. A call that
+ * waits for its own job may be about to sleep: it looks at `told` before. */
+PLIM_SLOW_ void bulkhead_end_blocked_(bulkhead *b, bulkhead_section_ *s, bulkhead_blocked_ *at)
+{
+    const bool no_job = at->job == NULL;
+    at->told = at->owns;
+    if (no_job ? !at->queues : plim_load_relaxed_(&at->job->entry_.phase) == BULKHEAD_ROOM_) {
+        plim_end_wait_(&s->woken, &b->room, at->waiter, EDEADLK);
+    } else if (!no_job) {
+        bulkhead_await_ **link = &at->job->waiters_;
+        while (!at->owns && &(*link)->waiter != at->waiter) {
+            link = &(*link)->next;
+        }
+        if (*link != NULL) {
+            (*link)->waiter.answer = EDEADLK;
+            bulkhead_end_await_(s, link);
+        }
+    } else {
+        bulkhead_dequeue_(b, s, &((bulkhead_caller_ *)(void *)at->waiter)->entry);
+        plim_decide_(at->waiter, PLIM_ENDED_);
+        at->waiter->answer = EDEADLK;
+        plim_append_(&s->woken, &at->waiter->node);
     }
-    for (plim_node_ *at = b->blocked.first; at != NULL; at = at->next) {
-        const bulkhead_blocked_ *other = (const bulkhead_blocked_ *)(const void *)at;
-        bool counts = other->thread != self->thread && bulkhead_is_blocked_(other, true);
-        waiting += counts ? other->held + other->serves * ready : 0;
+}
+
+/*
+ * Permits have come back that a lower limit keeps, or the limit was lowered just now. So those who
+ * found somebody to rely on when they began to wait may have nobody left. Then one of them is told,
+ * the last that came. It does not count any more, and goes on with its permits. Other changes pass
+ * a permit on to somebody who does not wait, and need not look.
+ *
+ * A call whose own job has begun is never the last: its job's thread waits, too, and came later.
+ */
+PLIM_SLOW_ void bulkhead_break_(bulkhead *b, bulkhead_section_ *s)
+{
+    const uint64_t kept = bulkhead_all_kept_(b, 0);
+    if (kept != 0 && bulkhead_available_(s->word) <= 0 && kept >= bulkhead_in_use_(b, s->word)) {
+        plim_node_ *node = b->blocked.last;
+        while (!bulkhead_is_blocked_((bulkhead_blocked_ *)(void *)node, true) ||
+               bulkhead_kept_(b, (bulkhead_blocked_ *)(void *)node) == 0) {
+            node = node->prev;
+        }
+        bulkhead_end_blocked_(b, s, (bulkhead_blocked_ *)(void *)node);
     }
-    return waiting >= in_use;
+    b->shrunk = bulkhead_available_(s->word) < 0;
 }
 
 /*
@@ -5334,7 +6327,7 @@ PLIM_SLOW_ bool bulkhead_is_too_deep_(const bulkhead *b, const bulkhead_section_
  * and that may wait as well. Then only the inner wait counts.
  */
 PLIM_SLOW_ void bulkhead_block_(bulkhead *b, bulkhead_section_ *s, bulkhead_blocked_ *self,
-                                bulkhead_job *job, const plim_waiter_ *waiter)
+                                bulkhead_job *job, plim_waiter_ *waiter)
 {
     if (self->held == 0 && !self->serves && !self->worker) {
         return; /* nothing waits for this thread */
@@ -5349,14 +6342,50 @@ PLIM_SLOW_ void bulkhead_block_(bulkhead *b, bulkhead_section_ *s, bulkhead_bloc
     if (self->outer != NULL) {
         self->outer->covered = true;
     }
-    if (self->mine != NULL) {
-        self->before = self->mine->waits_for_;
-        self->mine->waits_for_ = self->limited && !self->until_begun ? self->before : job;
-    }
     plim_append_(&b->blocked, &self->node);
     if (self->worker) {
         bulkhead_staff_(b, s);
     }
+}
+
+/* What the body of that job waits for, if that is a job of this bulkhead; else NULL. */
+PLIM_SLOW_ const bulkhead_job *bulkhead_awaited_by_(const bulkhead *b, const bulkhead_job *job)
+{
+    const bulkhead_job *awaited = NULL;
+    for (plim_node_ *node = b->blocked.first; node != NULL; node = node->next) {
+        const bulkhead_blocked_ *at = (const bulkhead_blocked_ *)(const void *)node;
+        const bool ends = at->limited & !at->owns;
+        if (at->mine == job && !ends && bulkhead_still_waits_(at)) {
+            awaited = at->job;
+        }
+    }
+    return awaited;
+}
+
+/* Does the calling thread run that job, or has it ended it, and done has not returned? */
+PLIM_SLOW_ bool bulkhead_is_ours_(const bulkhead *b, const bulkhead_job *job)
+{
+    bool ours = false;
+    for (bulkhead_stay_ *at = bulkhead_find_stay_(b, *plim_here_()); at != NULL;
+         at = bulkhead_find_stay_(b, at->hold.place.outer)) {
+        ours |= at->job == job;
+        bulkhead_job *next = at->role == BULKHEAD_ENDS_ ? at->more.rest : NULL;
+        for (; next != NULL; next = bulkhead_after_job_(next)) {
+            ours |= next == job;
+        }
+    }
+    return ours;
+}
+
+/* Is the job, or one that it waits for, the one that the calling thread runs? */
+PLIM_SLOW_ bool bulkhead_waits_for_us_(const bulkhead *b, const bulkhead_job *job)
+{
+    while (job != NULL && !bulkhead_is_ours_(b, job)) {
+        job = plim_load_relaxed_(&job->entry_.phase) == BULKHEAD_DONE_
+                  ? NULL
+                  : bulkhead_awaited_by_(b, job);
+    }
+    return job != NULL;
 }
 
 PLIM_SLOW_ void bulkhead_unblock_(bulkhead *b, bulkhead_blocked_ *self)
@@ -5367,15 +6396,11 @@ PLIM_SLOW_ void bulkhead_unblock_(bulkhead *b, bulkhead_blocked_ *self)
     bulkhead_section_ s = bulkhead_lock_(b);
     self->listed = false;
     plim_unlink_(&b->blocked, &self->node);
-    if (self->mine != NULL) {
-        self->mine->waits_for_ = self->before;
-    }
     if (self->outer != NULL) { /* it goes on to wait there */
         self->outer->covered = false;
         bulkhead_staff_(b, &s);
     }
     bulkhead_unlock_(b, &s);
-    bulkhead_after_(b, &s);
 }
 
 /* ==== src/bulkhead/enter.h ==================================================================== */
@@ -5384,8 +6409,8 @@ PLIM_SLOW_ void bulkhead_unblock_(bulkhead *b, bulkhead_blocked_ *self)
 
 PLIM_SLOW_ int bulkhead_reject_(bulkhead *b, bulkhead_subject_ about, int error)
 {
-    plim_add_relaxed_(&b->rejected, 1);
-    if ((b->flags & BULKHEAD_EVENTS_) != 0) {
+    plim_add_relaxed_(&b->calls.rejected, 1);
+    if ((b->fixed.flags & BULKHEAD_EVENTS_) != 0) {
         bulkhead_tell_(b, BULKHEAD_EVENT_REJECTED, about, BULKHEAD_PENDING, error, 0);
     }
     return error;
@@ -5401,23 +6426,22 @@ static inline int bulkhead_refusal_(uint64_t word, bool takes, bool room, int64_
                                           : EAGAIN;
 }
 
-/* May a caller take a permit at once? If one is free, nobody waits; or BULKHEAD_UNFAIR says that it
- * does not matter. */
-static inline bool bulkhead_takes_(uint64_t word)
+/* May a caller take a permit at once? If one is free, and not too many would wait after that. */
+static inline bool bulkhead_takes_(const bulkhead *b, uint64_t word)
 {
-    return bulkhead_available_(word) > 0;
+    return bulkhead_available_(word) > 0 && bulkhead_is_to_spare_(b, word);
 }
 
 /* What goes with getting in, besides the permit. */
 PLIM_SLOW_ void bulkhead_entered_(bulkhead *b, int64_t since)
 {
-    if ((b->flags & BULKHEAD_STATS) != 0) {
-        plim_add_relaxed_(&b->entered, 1);
+    if ((b->fixed.flags & BULKHEAD_STATS) != 0) {
+        plim_add_relaxed_(&b->calls.entered, 1);
     }
-    if (b->histograms != NULL) {
+    if (b->fixed.histograms != NULL) {
         int64_t now = plim_now_();
         bulkhead_section_ s = bulkhead_lock_(b);
-        bulkhead_histogram_add(&b->histograms[0], since == 0 ? 0 : now - since);
+        bulkhead_time_wait_(b, since == 0 ? 0 : now - since);
         bulkhead_unlock_(b, &s);
     }
     bulkhead_tell_(b, BULKHEAD_EVENT_ACCEPTED, bulkhead_no_job_(), BULKHEAD_PENDING, 0, 0);
@@ -5428,7 +6452,7 @@ PLIM_SLOW_ void bulkhead_ran_(bulkhead *b, int64_t since)
 {
     int64_t now = plim_now_();
     bulkhead_section_ s = bulkhead_lock_(b);
-    bulkhead_histogram_add(&b->histograms[1], now - since);
+    bulkhead_time_run_(b, now - since);
     bulkhead_unlock_(b, &s);
 }
 
@@ -5462,7 +6486,6 @@ PLIM_CALLED_ int bulkhead_queue_up_(bulkhead *b, bulkhead_caller_ *self, int64_t
         }
         bulkhead_grant_(b, &s); /* our place may be somebody's */
         bulkhead_unlock_(b, &s);
-        bulkhead_after_(b, &s);
         if (answer != BULKHEAD_NUDGED_) {
             return answer;
         }
@@ -5475,15 +6498,16 @@ PLIM_CALLED_ int bulkhead_get_in_(bulkhead *b, int64_t timeout_ns, int64_t since
 {
     bulkhead_caller_ self;
     bulkhead_blocked_ blocked = bulkhead_not_blocked_();
-    uint64_t word = plim_load_relaxed_(&b->gate.word);
-    int error = again ? 0
-                      : bulkhead_refusal_(word, bulkhead_takes_(word),
-                                          bulkhead_may_have_room_(b, word), timeout_ns);
+    uint64_t word;
+    const bool exact = bulkhead_read_exactly_(b, &word);
+    int error = again || !exact ? 0
+                                : bulkhead_refusal_(word, bulkhead_takes_(b, word),
+                                                    bulkhead_may_have_room_(b, word), timeout_ns);
     if (error != 0) {
         return error;
     }
     bulkhead_section_ s = bulkhead_lock_(b);
-    bool takes = bulkhead_takes_(s.word);
+    bool takes = bulkhead_takes_(b, s.word);
     error = !again ? bulkhead_refusal_(s.word, takes, bulkhead_has_room_(b, s.word), timeout_ns)
             : b->stage >= PLIM_ABORTING_ ? ESHUTDOWN
                                          : 0;
@@ -5495,14 +6519,14 @@ PLIM_CALLED_ int bulkhead_get_in_(bulkhead *b, int64_t timeout_ns, int64_t since
     }
     if (error == 0 && !takes) {
         plim_waiter_init_(&self.waiter);
-        self.entry.caller = &self;
+        plim_store_relaxed_(&self.entry.phase, BULKHEAD_CALLER_);
         self.gone = self.nudged = self.owed = false;
         self.since = since;
         bulkhead_enqueue_(b, &s, &self.entry);
+        blocked.queues = true;
         bulkhead_block_(b, &s, &blocked, NULL, &self.waiter);
     }
     bulkhead_unlock_(b, &s);
-    bulkhead_after_(b, &s);
     if (error == 0 && !takes) {
         error = bulkhead_queue_up_(b, &self, timeout_ns);
         bulkhead_unblock_(b, &blocked);
@@ -5512,7 +6536,7 @@ PLIM_CALLED_ int bulkhead_get_in_(bulkhead *b, int64_t timeout_ns, int64_t since
 
 PLIM_CALLED_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns, int full)
 {
-    int64_t since = b->histograms == NULL ? 0 : plim_now_();
+    int64_t since = b->fixed.histograms == NULL ? 0 : plim_now_();
     int error = bulkhead_get_in_(b, timeout_ns, since, false);
     if (error != 0) {
         return bulkhead_reject_(b, bulkhead_no_job_(), error == ETIMEDOUT ? full : error);
@@ -5532,12 +6556,11 @@ PLIM_CALLED_ int bulkhead_leave_slow_(bulkhead *b)
         bulkhead_grant_(b, &s);
     }
     bulkhead_unlock_(b, &s);
-    bulkhead_after_(b, &s);
     return error;
 }
 
 /* What goes with leaving comes first: with the permit, the bulkhead may go. */
-PLIM_SLOW_ int bulkhead_leave_hooked_(bulkhead *b, int result, bool noted)
+PLIM_SLOW_ int bulkhead_leave_hooked_(bulkhead *b, int result, bulkhead_stay_ *stay)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
     bool held = bulkhead_is_held_(b, s.word);
@@ -5545,12 +6568,12 @@ PLIM_SLOW_ int bulkhead_leave_hooked_(bulkhead *b, int result, bool noted)
     if (!held) {
         return EPERM;
     }
-    if ((b->flags & BULKHEAD_STATS) != 0) {
-        plim_add_relaxed_(result == 0 ? &b->left : &b->left_failed, 1);
+    if ((b->fixed.flags & BULKHEAD_STATS) != 0) {
+        plim_add_relaxed_(result == 0 ? &b->calls.left : &b->calls.left_failed, 1);
     }
     bulkhead_tell_(b, BULKHEAD_EVENT_FINISHED, bulkhead_no_job_(),
                    result == 0 ? BULKHEAD_SUCCEEDED : BULKHEAD_FAILED, result, 1);
-    bulkhead_forget_(b, noted);
+    bulkhead_forget_(b, stay);
     return bulkhead_leave_slow_(b);
 }
 
@@ -5561,17 +6584,18 @@ PLIM_SLOW_ int bulkhead_leave_hooked_(bulkhead *b, int result, bool noted)
 /* Does the job need the supervisor? */
 static inline bool bulkhead_needs_watch_(const bulkhead *b, const bulkhead_job *job)
 {
-    uint32_t attempts = job->attempts != 0 ? job->attempts : b->attempts;
+    uint32_t attempts = job->attempts != 0 ? job->attempts : b->fixed.attempts;
     return job->delay_ns != 0 || job->start_within_ns != 0 || bulkhead_run_limit_(b, job) != 0 ||
-           (attempts > 1 && b->retry_delay_ns != 0);
+           (attempts > 1 && b->fixed.retry_delay_ns != 0);
 }
 
-/* When a wait of that length is over, and how long it still is: looking comes out of its time. */
+/* When a wait of that length is over. */
 static inline int64_t bulkhead_until_(int64_t timeout_ns)
 {
     return timeout_ns == PLIM_FOREVER ? PLIM_FOREVER : plim_deadline_(plim_now_(), timeout_ns);
 }
 
+/* How long it still is. Looking comes out of its time. */
 static inline int64_t bulkhead_left_(int64_t until)
 {
     int64_t left = until == PLIM_FOREVER ? PLIM_FOREVER : until - plim_now_();
@@ -5580,20 +6604,19 @@ static inline int64_t bulkhead_left_(int64_t until)
 
 /* Waits for a place in the queue; whoever frees one accepts the job. `invokes`: then the thread
  * waits for the job, and stays blocked. */
-PLIM_CALLED_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
-                                      int64_t timeout_ns, int64_t since, bulkhead_blocked_ *blocked,
-                                      bool invokes)
+PLIM_SLOW_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                    int64_t timeout_ns, int64_t since, bulkhead_blocked_ *blocked,
+                                    bool invokes)
 {
     bulkhead_submitter_ self;
-    const uint64_t phase = plim_load_relaxed_(&job->phase_);
+    const uint64_t phase = plim_load_relaxed_(&job->entry_.phase);
     plim_waiter_init_(&self.waiter);
     self.job = job;
     self.since = since;
-    plim_store_relaxed_(&job->phase_, BULKHEAD_ROOM_);
+    plim_store_relaxed_(&job->entry_.phase, BULKHEAD_ROOM_);
     bulkhead_block_(b, s, blocked, invokes ? job : NULL, &self.waiter);
     plim_append_(&b->room, &self.waiter.node);
     bulkhead_unlock_(b, s);
-    bulkhead_after_(b, s);
     /* It is the workers who make room, and they may want the CPU: so it is offered to them. */
     const int64_t until = bulkhead_until_(timeout_ns);
     bool on = true;
@@ -5607,38 +6630,29 @@ PLIM_CALLED_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhea
             plim_unlink_(&b->room, &self.waiter.node);
             bulkhead_grant_(b, s); /* one behind us may need less: a permit, not a place */
         }
-        plim_store_relaxed_(&job->phase_, phase);
+        plim_store_relaxed_(&job->entry_.phase, phase);
         bulkhead_unlock_(b, s);
-        bulkhead_after_(b, s);
     }
     if (error != 0 || !invokes) {
         bulkhead_unblock_(b, blocked);
-    } else if (blocked->listed) { /* it goes on to wait for the job */
-        *s = bulkhead_lock_(b);
-        blocked->waiter = NULL;
-        bulkhead_unlock_(b, s);
     }
     return error;
 }
 
 /* Gives the entry of the job that was just accepted to the executor; if that refuses, so do we. */
-PLIM_SLOW_ int bulkhead_give_first_(bulkhead *b, bulkhead_section_ *s, const bulkhead_past_ *mine)
+PLIM_SLOW_ int bulkhead_feed_first_(bulkhead *b, const bulkhead_past_ *mine)
 {
-    int error = b->executor.execute(b->executor.ctx, bulkhead_execute_, b);
+    int error = b->fixed.executor.execute(b->fixed.executor.ctx, bulkhead_execute_, b);
     error = error != 0 ? bulkhead_entry_refused_(b, mine) : 0;
-    bulkhead_unbusy_(b, &s->frame);
+    bulkhead_idle_(b);
     return error;
 }
 
 /* Has somebody to do with the job? Not when the last touch of it has been seen. */
-static inline bool bulkhead_in_flight_(bulkhead_job *job)
+static inline bool bulkhead_in_flight_(const bulkhead_job *job)
 {
-    uint64_t phase = plim_load_relaxed_(&job->phase_);
-    if (phase != BULKHEAD_DONE_ || job->was_detached_) {
-        return phase != BULKHEAD_NEW_ && phase != BULKHEAD_DONE_;
-    }
-    return !bulkhead_is_done_(job) ||
-           (job->outcome == BULKHEAD_TIMED_OUT && !bulkhead_is_posted_(&job->returned_));
+    uint64_t phase = plim_load_acquire_(&job->entry_.phase);
+    return phase != BULKHEAD_NEW_ && phase != BULKHEAD_DONE_;
 }
 
 /* May the job be submitted? 0, EINVAL, EBUSY. Changes nothing: if it is refused, a job that is
@@ -5652,70 +6666,201 @@ static inline int bulkhead_may_submit_(bulkhead_job *job)
     return bulkhead_in_flight_(job) ? EBUSY : 0;
 }
 
+/* Sees to what is in the inbox: any section does. */
+PLIM_CALLED_ void bulkhead_attend_(bulkhead *b)
+{
+    bulkhead_section_ s = bulkhead_lock_(b);
+    b->busy--;
+    bulkhead_unlock_(b, &s);
+}
+
+/* The limits were changed between the look at them and the step that relied on them. */
+PLIM_SLOW_ void bulkhead_take_back_(bulkhead *b, bool admitted)
+{
+    bulkhead_section_ s = bulkhead_lock_(b);
+    s.word += admitted ? BULKHEAD_PERMIT_ONE_ : 0;
+    s.word -= admitted ? 0 : BULKHEAD_QUEUED_ONE_;
+    bulkhead_grant_(b, &s);
+    bulkhead_unlock_(b, &s);
+}
+
+/* The first step of the fast way: gets a permit, or a place. ADMITTED, JOINING; or NEW if that way
+ * is not open. Acquire, as of everybody who takes a permit. */
+PLIM_FAST_ uint64_t bulkhead_admit_(bulkhead *b)
+{
+    const uint64_t open = BULKHEAD_STAFFED_;
+    const uint64_t bits = open | PLIM_HELD_ | PLIM_WATCHED_; /* what is closed is watched */
+    uint64_t word = plim_load_relaxed_(&b->gate.word), next, room;
+    bool admitted;
+    do {
+        room = bulkhead_most_waiting_(b);
+        admitted = bulkhead_available_(word) > 0 && bulkhead_queued_(word) == 0;
+        if ((word & bits) != open || (!admitted && bulkhead_waiting_(word) >= room)) {
+            return BULKHEAD_NEW_;
+        }
+        next = admitted ? word - BULKHEAD_PERMIT_ONE_ : word + BULKHEAD_QUEUED_ONE_;
+    } while (!plim_cas_acquire_(&b->gate.word, &word, next));
+    if (bulkhead_most_waiting_(b) != room) {
+        bulkhead_take_back_(b, admitted);
+        return BULKHEAD_NEW_;
+    }
+    return admitted ? BULKHEAD_ADMITTED_ : BULKHEAD_JOINING_;
+}
+
+/* Looks for a while whether there is room in the queue for some jobs: a worker is about to make it.
+ * If somebody waits for that already, we are behind it. */
+PLIM_SLOW_ bool bulkhead_has_room_soon_(const bulkhead *b, int64_t until)
+{
+    bool on = true;
+    for (int i = 0; on && i < PLIM_SPIN; i++) {
+        const uint64_t word = plim_load_relaxed_(&b->gate.word);
+        if ((word & (BULKHEAD_STAFFED_ | PLIM_WATCHED_)) != BULKHEAD_STAFFED_) {
+            return false;
+        }
+        if (bulkhead_waiting_(word) + bulkhead_most_unreported_(b) < bulkhead_most_waiting_(b)) {
+            return true;
+        }
+        on = plim_look_on_(i, PLIM_SPIN / 8, until);
+    }
+    return false;
+}
+
+/* Submits on the fast way; false if it is not open for this job. */
+PLIM_FAST_ bool bulkhead_submit_fast_(bulkhead *b, bulkhead_job *job)
+{
+    if (!b->fixed.crewed || job->delay_ns != 0 || job->start_within_ns != 0 ||
+        (bulkhead_needs_watch_(b, job) && plim_load_relaxed_(&b->watch.made) == 0)) {
+        return false;
+    }
+    const int64_t since = b->fixed.histograms == NULL ? 0 : plim_now_();
+    const uint64_t phase = bulkhead_admit_(b);
+    if (phase == BULKHEAD_NEW_) {
+        return false;
+    }
+    const bool events = (b->fixed.flags & BULKHEAD_EVENTS_) != 0;
+    bulkhead_subject_ about = bulkhead_no_job_();
+    if (events) {
+        about = bulkhead_subject_of_(job); /* it may be gone after the push */
+    }
+    bulkhead_renew_(b, job, since);
+    plim_store_relaxed_(&job->entry_.phase, phase);
+    if (bulkhead_push_(b, job, phase == BULKHEAD_ADMITTED_)) {
+        bulkhead_attend_(b);
+    }
+    if (events) {
+        bulkhead_tell_(b, BULKHEAD_EVENT_ACCEPTED, about, BULKHEAD_PENDING, 0, 0);
+    }
+    return true;
+}
+
+/* Submits on the fast way, after a moment if need be. That comes out of the time to wait. */
+PLIM_CALLED_ bool bulkhead_submit_soon_(bulkhead *b, bulkhead_job *job, int64_t *timeout_ns)
+{
+    bool looks = *timeout_ns > 0;
+    while (!PLIM_LIKELY_(bulkhead_submit_fast_(b, job))) {
+        if (!looks) {
+            return false;
+        }
+        const int64_t until = bulkhead_until_(*timeout_ns);
+        looks = false;
+        if (!bulkhead_has_room_soon_(b, until)) {
+            *timeout_ns = bulkhead_left_(until);
+            return false;
+        }
+        *timeout_ns = bulkhead_left_(until);
+    }
+    return true;
+}
+
+/* Why a job is refused before anything is done for it: ESHUTDOWN, ETIMEDOUT; else 0. */
+static inline int bulkhead_refuse_early_(const bulkhead *b, int64_t timeout_ns)
+{
+    uint64_t word;
+    const bool exact = bulkhead_read_exactly_(b, &word);
+    const bool full = bulkhead_available_(word) <= 0 && !bulkhead_may_have_room_(b, word);
+    return (word & BULKHEAD_CLOSED_) != 0     ? ESHUTDOWN
+           : exact && full && timeout_ns <= 0 ? ETIMEDOUT
+                                              : 0;
+}
+
+enum { BULKHEAD_RUNS_AT_ONCE_ = -3, BULKHEAD_HAS_A_PLACE_ = -2, BULKHEAD_WANTS_ROOM_ = -1 };
+
+/* What becomes of a job, under the lock: one of these, or why it is refused. Changes nothing. A
+ * caller that waits for it waits at most wait_ns until it begins; others pass 0. */
+static inline int bulkhead_decide_(const bulkhead *b, const bulkhead_section_ *s,
+                                   const bulkhead_job *job, int64_t timeout_ns, int64_t wait_ns)
+{
+    const bool runs = bulkhead_runs_(b, s, job);
+    const bool room = b->room.first == NULL && bulkhead_has_room_(b, s->word);
+    return (s->word & BULKHEAD_CLOSED_) != 0 ? ESHUTDOWN
+           : runs                            ? BULKHEAD_RUNS_AT_ONCE_
+           : wait_ns < 0                     ? ETIMEDOUT
+           : room                            ? BULKHEAD_HAS_A_PLACE_
+           : timeout_ns <= 0                 ? ETIMEDOUT
+                                             : BULKHEAD_WANTS_ROOM_;
+}
+
+/* Accepts the job, ends the section, and sees to it that somebody runs it: 0, EAGAIN, ENOMEM. If
+ * nobody can, it is as if it had not been submitted. */
+PLIM_SLOW_ int bulkhead_hand_in_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                 int64_t since, bulkhead_blocked_ *blocked)
+{
+    int error = 0;
+    bulkhead_past_ past = bulkhead_past_of_(job);
+    bulkhead_accept_(b, s, job, since);
+    past.number = bulkhead_number_(job);
+    if (blocked != NULL) {
+        bulkhead_block_(b, s, blocked, job, NULL);
+    }
+    if (b->fixed.executor.execute == NULL && b->crew.threads == 0 && bulkhead_is_short_(b)) {
+        bulkhead_plan_hire_(b, s); /* better to fail now than when its turn has come */
+    }
+    bulkhead_let_go_(b, s);
+    if (s->entries != 0) {
+        error = bulkhead_feed_first_(b, &past);
+    }
+    for (; s->hires != 0; s->hires--) { /* others may have been short of workers, too */
+        int failed = bulkhead_hire_(b, &past);
+        error = failed != 0 ? failed : error;
+    }
+    return error;
+}
+
 /* Submits. A caller that will wait for the job, at most wait_ns until it begins, gives `blocked`,
  * which it has to undo if this succeeds. */
-PLIM_CALLED_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns,
-                                       bulkhead_blocked_ *blocked, int64_t wait_ns)
+PLIM_SLOW_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns,
+                                     bulkhead_blocked_ *blocked, int64_t wait_ns)
 {
-    bulkhead_blocked_ here = bulkhead_not_blocked_();
-    bulkhead_blocked_ *self = blocked != NULL ? blocked : &here;
-    uint64_t word = plim_load_relaxed_(&b->gate.word);
+    bulkhead_blocked_ here, *self = blocked != NULL ? blocked : &here;
     const bulkhead_subject_ about = bulkhead_subject_of_(job); /* it may be gone at the end */
-    const bool events = (b->flags & BULKHEAD_EVENTS_) != 0;
-    int error = (word & BULKHEAD_CLOSED_) != 0 ? ESHUTDOWN : 0;
-    if (error == 0 && timeout_ns <= 0 && bulkhead_available_(word) <= 0 &&
-        !bulkhead_may_have_room_(b, word)) {
-        error = ETIMEDOUT;
-    }
-    if (error == 0 && bulkhead_needs_watch_(b, job) && plim_load_relaxed_(&b->supervised) == 0) {
+    int error = bulkhead_refuse_early_(b, timeout_ns);
+    if (error == 0 && bulkhead_needs_watch_(b, job) && plim_load_relaxed_(&b->watch.made) == 0) {
         error = bulkhead_supervise_(b);
     }
     if (error != 0) {
         return error;
     }
-    const int64_t since = b->histograms == NULL ? 0 : plim_now_();
-    bulkhead_section_ s = bulkhead_lock_fast_(b, PLIM_SOON_);
-    bool runs = bulkhead_runs_(b, &s, job);
-    bool admits = runs || (b->room.first == NULL && bulkhead_has_room_(b, s.word));
-    error = (s.word & BULKHEAD_CLOSED_) != 0 ? ESHUTDOWN
-            : !admits && timeout_ns <= 0     ? ETIMEDOUT
-            : !runs && wait_ns < 0           ? ETIMEDOUT
-                                             : 0;
-    if (error == 0 && (blocked != NULL || !admits)) {
+    here = bulkhead_not_blocked_(); /* not before a refusal, which is to be quick */
+    const int64_t since = b->fixed.histograms == NULL ? 0 : plim_now_();
+    bulkhead_section_ s = bulkhead_lock_(b);
+    const int what = bulkhead_decide_(b, &s, job, timeout_ns, wait_ns);
+    error = what > 0 ? what : 0;
+    if (error == 0 && (blocked != NULL || what == BULKHEAD_WANTS_ROOM_)) {
         *self = bulkhead_blocked_here_(b, blocked != NULL ? wait_ns : timeout_ns);
-        self->until_begun = self->returns = blocked != NULL;
-        bool deep = !runs && bulkhead_is_too_deep_(b, &s, self);
+        self->owns = blocked != NULL;
+        bool deep = what != BULKHEAD_RUNS_AT_ONCE_ && bulkhead_is_too_deep_(b, &s, self);
         error = deep || (blocked != NULL && bulkhead_keeps_others_(b)) ? EDEADLK : 0;
     }
     if (error != 0) {
         bulkhead_unlock_(b, &s);
         return error;
     }
-    if (!admits) {
-        error = bulkhead_await_room_(b, &s, job, timeout_ns, since, self, blocked != NULL);
-    } else {
-        bulkhead_past_ past = bulkhead_past_of_(job);
-        bulkhead_accept_(b, &s, job, since);
-        past.number = job->number_;
-        if (blocked != NULL) {
-            bulkhead_block_(b, &s, blocked, job, NULL);
-        }
-        if (b->executor.execute == NULL && b->threads == 0 && bulkhead_is_short_(b)) {
-            bulkhead_plan_hire_(b, &s); /* better to fail now than when its turn has come */
-        }
-        bulkhead_unlock_fast_(b, &s);
-        if (s.entries != 0) {
-            error = bulkhead_give_first_(b, &s, &past);
-        }
-        for (; s.hires != 0; s.hires--) { /* others may have been short of workers, too */
-            int failed = bulkhead_hire_(b, &past);
-            error = failed != 0 ? failed : error;
-        }
-    }
+    error = what == BULKHEAD_WANTS_ROOM_
+                ? bulkhead_await_room_(b, &s, job, timeout_ns, since, self, blocked != NULL)
+                : bulkhead_hand_in_(b, &s, job, since, blocked);
     if (error != 0) {
         bulkhead_unblock_(b, self);
-    }
-    if (error == 0 && events) {
+    } else {
         bulkhead_tell_(b, BULKHEAD_EVENT_ACCEPTED, about, BULKHEAD_PENDING, 0, 0);
     }
     return error;
@@ -5728,7 +6873,7 @@ PLIM_CALLED_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t t
 /* Why the job of a sync bulkhead is not to go on, under the lock: PENDING, it is. */
 static inline bulkhead_outcome bulkhead_stopped_(const bulkhead *b, const bulkhead_job *job)
 {
-    bool cancelled = plim_load_relaxed_(&job->cancelled_) != 0;
+    bool cancelled = bulkhead_job_cancelled(job);
     return !cancelled && b->stage < PLIM_ABORTING_ ? BULKHEAD_PENDING
            : job->attempt != 0                     ? BULKHEAD_FAILED
            : cancelled                             ? BULKHEAD_CANCELLED
@@ -5759,22 +6904,29 @@ PLIM_SLOW_ void bulkhead_rest_(bulkhead *b, const bulkhead_job *job, int64_t unt
     }
 }
 
+/* Gives the permit back, if the thread has it. */
+PLIM_SLOW_ void bulkhead_return_permit_(bulkhead *b, bulkhead_section_ *s, bulkhead_stay_ *self)
+{
+    if (self->hold.amount != 0) {
+        self->hold.amount = 0;
+        s->word += BULKHEAD_PERMIT_ONE_;
+        bulkhead_grant_(b, s);
+    }
+}
+
 /* Makes one attempt, with a permit, and says how the job ends; PENDING: there will be another, and
- * the permit was given back. The frame is in `running` as long as the permit is held: so an abort
- * reaches the job, and a wait for the permit that it has is told. */
+ * the permit was given back. */
 PLIM_SLOW_ bulkhead_outcome bulkhead_attempt_here_(bulkhead *b, bulkhead_job *job,
-                                                   bulkhead_frame_ *frame, int *result)
+                                                   bulkhead_stay_ *self, int *result)
 {
     const int64_t began = plim_now_(), limit = bulkhead_run_limit_(b, job);
     bulkhead_section_ s = bulkhead_lock_(b);
-    plim_unlink_(&b->busy, &frame->node);
-    plim_append_(&b->running, &frame->node);
     bulkhead_outcome outcome = bulkhead_stopped_(b, job);
     if (outcome == BULKHEAD_PENDING) {
         job->attempt++;
-        job->runner_ = frame->thread;
-        if (b->histograms != NULL) {
-            bulkhead_histogram_add(&b->histograms[0], began - job->since_);
+        plim_append_(&b->running, &job->entry_.node); /* so an abort reaches it */
+        if (b->fixed.histograms != NULL) {
+            bulkhead_time_wait_(b, began - job->since_);
         }
     }
     bulkhead_unlock_(b, &s);
@@ -5782,74 +6934,62 @@ PLIM_SLOW_ bulkhead_outcome bulkhead_attempt_here_(bulkhead *b, bulkhead_job *jo
         return outcome;
     }
     bulkhead_tell_started_(b, job);
-    *result = bulkhead_run_body_(job);
+    *result = bulkhead_run_body_(self, job);
     const bool again = bulkhead_may_retry_(b, job, *result);
     const int64_t now = plim_now_();
     s = bulkhead_lock_(b);
-    if (b->histograms != NULL) {
-        bulkhead_histogram_add(&b->histograms[1], now - began);
+    plim_unlink_(&b->running, &job->entry_.node);
+    if (b->fixed.histograms != NULL) {
+        bulkhead_time_run_(b, now - began);
     }
     if (limit > 0 && now - began > limit) { /* nobody could tell before */
         outcome = BULKHEAD_TIMED_OUT;
         *result = 0;
-        b->late++;
-    } else if (!again || plim_load_relaxed_(&job->cancelled_) != 0) {
+        b->totals.late++;
+    } else if (!again || bulkhead_job_cancelled(job)) {
         outcome = *result == 0 ? BULKHEAD_SUCCEEDED : BULKHEAD_FAILED;
     } else {
         int64_t delay = bulkhead_back_off_(b, job->attempt);
-        b->retried++;
+        b->totals.retried++;
         job->result = *result;
-        job->runner_ = 0;
         job->timer_.at = plim_deadline_(now, delay); /* it is not armed: when it goes on */
-        plim_unlink_(&b->running, &frame->node);
-        plim_append_(&b->busy, &frame->node);
-        bulkhead_give_back_(b, &s);
+        bulkhead_return_permit_(b, &s, self);
     }
     bulkhead_unlock_(b, &s);
-    bulkhead_after_(b, &s);
     return outcome;
 }
 
-/* The end of the job; `held`: with a permit. The frame keeps the bulkhead there until done has
- * returned, and the last touch of the job is as on a worker. */
-PLIM_SLOW_ void bulkhead_end_here_(bulkhead *b, bulkhead_job *job, bulkhead_frame_ *frame,
-                                   bulkhead_outcome outcome, int result, bool held)
+/* The end of the job, with its permit or without. The thread is busy until done has returned, so
+ * the bulkhead stays; and the last touch of the job is as on a worker. */
+PLIM_SLOW_ void bulkhead_end_here_(bulkhead *b, bulkhead_job *job, bulkhead_stay_ *self,
+                                   bulkhead_outcome outcome, int result)
 {
     const bool detached = job->detached;
     bulkhead_section_ s = bulkhead_lock_(b);
-    job->runner_ = frame->thread; /* should done wait for it */
     bulkhead_end_(b, job, outcome, result);
-    if (detached && held) {
-        plim_unlink_(&b->running, &frame->node);
-        plim_append_(&b->busy, &frame->node);
-        bulkhead_give_back_(b, &s);
-        held = false;
+    if (detached) {
+        bulkhead_return_permit_(b, &s, self);
     }
     bulkhead_unlock_(b, &s);
-    bulkhead_after_(b, &s);
     bulkhead_call_done_(b, job);
     s = bulkhead_lock_(b);
-    plim_unlink_(held ? &b->running : &b->busy, &frame->node);
-    if (held) {
-        bulkhead_give_back_(b, &s);
+    bulkhead_return_permit_(b, &s, self);
+    b->busy--;
+    if (!detached) {
+        bulkhead_release_(b, &s, job, BULKHEAD_DONE_);
     }
     bulkhead_unlock_(b, &s);
-    bulkhead_after_(b, &s);
-    if (!detached) {
-        bulkhead_post_(&job->returned_); /* nobody waits for it yet: the job is not over */
-        bulkhead_release_waiters_(job);
-    }
 }
 
 /* Waits for a permit as enter does, and runs the job. Returns when it is done. */
 PLIM_SLOW_ int bulkhead_submit_here_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns, int full)
 {
     const bulkhead_subject_ about = bulkhead_subject_of_(job);
-    const uint64_t phase = plim_load_relaxed_(&job->phase_);
+    const uint64_t phase = plim_load_relaxed_(&job->entry_.phase);
     const bool expires = job->start_within_ns > 0 && job->start_within_ns < timeout_ns;
-    bulkhead_frame_ frame = {{NULL, NULL}, plim_thread_id_(), job};
+    bulkhead_stay_ self;
     int result = 0;
-    plim_store_relaxed_(&job->phase_, BULKHEAD_ROOM_);
+    plim_store_relaxed_(&job->entry_.phase, BULKHEAD_ROOM_);
     if (job->delay_ns > 0) {
         bulkhead_rest_(b, job, plim_deadline_(plim_now_(), job->delay_ns), false);
     }
@@ -5861,32 +7001,33 @@ PLIM_SLOW_ int bulkhead_submit_here_(bulkhead *b, bulkhead_job *job, int64_t tim
         error = ESHUTDOWN; /* nobody waits for it any more */
     }
     if (error != 0 && (!expired || error == ESHUTDOWN)) {
-        plim_store_relaxed_(&job->phase_, phase);
+        plim_store_relaxed_(&job->entry_.phase, phase);
         bulkhead_unlock_(b, &s);
         return bulkhead_reject_(b, about, error == ETIMEDOUT ? full : error);
     }
     bulkhead_renew_(b, job, since);
-    plim_store_relaxed_(&job->phase_, BULKHEAD_RUNNING_);
-    job->number_ = ++b->numbers;
-    b->accepted++;
-    b->jobs++;
-    plim_append_(&b->busy, &frame.node);
+    plim_store_relaxed_(&job->entry_.phase, BULKHEAD_RUNNING_);
+    bulkhead_number_it_(b, job);
+    b->busy++;
     bulkhead_unlock_(b, &s);
+    bulkhead_stay_begins_(b, &self, BULKHEAD_RUNS_, plim_here_());
+    self.job = job;
+    self.hold.amount = !expired;
     bulkhead_tell_(b, BULKHEAD_EVENT_ACCEPTED, about, BULKHEAD_PENDING, 0, 0);
     bulkhead_outcome outcome = expired ? BULKHEAD_EXPIRED : BULKHEAD_PENDING;
-    bool held = !expired;
     while (outcome == BULKHEAD_PENDING) {
-        outcome = bulkhead_attempt_here_(b, job, &frame, &result);
+        outcome = bulkhead_attempt_here_(b, job, &self, &result);
         if (outcome == BULKHEAD_PENDING) {
             bulkhead_tell_(b, BULKHEAD_EVENT_RETRIED, about, BULKHEAD_PENDING, result,
                            job->attempt);
             bulkhead_rest_(b, job, job->timer_.at, true);
             job->since_ = plim_now_();
-            held = bulkhead_get_in_(b, PLIM_FOREVER, job->since_, true) == 0;
-            outcome = held ? BULKHEAD_PENDING : BULKHEAD_FAILED; /* aborted meanwhile */
+            self.hold.amount = bulkhead_get_in_(b, PLIM_FOREVER, job->since_, true) == 0;
+            outcome = self.hold.amount != 0 ? BULKHEAD_PENDING : BULKHEAD_FAILED; /* aborted */
         }
     }
-    bulkhead_end_here_(b, job, &frame, outcome, result, held);
+    bulkhead_end_here_(b, job, &self, outcome, result);
+    plim_hold_ends_(&self.hold, plim_here_());
     return 0;
 }
 
@@ -5900,8 +7041,11 @@ PLIM_CALLED_ int bulkhead_submit_for_(bulkhead *b, bulkhead_job *job, int64_t ti
     if (error != 0) {
         return error;
     }
-    if (b->type == BULKHEAD_SYNC) {
+    if (b->fixed.type == BULKHEAD_SYNC) {
         return bulkhead_submit_here_(b, job, timeout_ns, ETIMEDOUT);
+    }
+    if (bulkhead_submit_soon_(b, job, &timeout_ns)) {
+        return 0;
     }
     const bulkhead_subject_ about = bulkhead_subject_of_(job);
     error = bulkhead_submit_slow_(b, job, timeout_ns, NULL, 0);
@@ -5911,13 +7055,13 @@ PLIM_CALLED_ int bulkhead_submit_for_(bulkhead *b, bulkhead_job *job, int64_t ti
 /* How long submit waits for a place. */
 static inline int64_t bulkhead_patience_(const bulkhead *b)
 {
-    return b->timeout_ns > 0 ? b->timeout_ns : 0;
+    return b->fixed.timeout_ns > 0 ? b->fixed.timeout_ns : 0;
 }
 
 /* How long enter waits for a permit. */
 static inline int64_t bulkhead_enter_timeout_(const bulkhead *b)
 {
-    return b->timeout_ns == 0 ? PLIM_FOREVER : bulkhead_patience_(b);
+    return b->fixed.timeout_ns == 0 ? PLIM_FOREVER : bulkhead_patience_(b);
 }
 
 /* A refusal without a wait is EAGAIN. */
@@ -5933,39 +7077,83 @@ PLIM_CALLED_ int bulkhead_submit_(bulkhead *b, bulkhead_job *job)
     if (error != 0) {
         return error;
     }
-    if (b->type == BULKHEAD_SYNC) {
+    if (b->fixed.type == BULKHEAD_SYNC) {
         int64_t timeout_ns = bulkhead_enter_timeout_(b);
         return bulkhead_submit_here_(b, job, timeout_ns, bulkhead_tried_(ETIMEDOUT, timeout_ns));
     }
+    const int full = bulkhead_tried_(ETIMEDOUT, patience);
+    if (bulkhead_submit_soon_(b, job, &patience)) {
+        return 0;
+    }
     const bulkhead_subject_ about = bulkhead_subject_of_(job);
-    error = bulkhead_tried_(bulkhead_submit_slow_(b, job, patience, NULL, 0), patience);
+    error = bulkhead_submit_slow_(b, job, patience, NULL, 0);
+    error = error == ETIMEDOUT ? full : error;
     return error == 0 ? 0 : bulkhead_reject_(b, about, error);
 }
 
-/* Looks for a while whether the job gets done. */
-static inline bool bulkhead_is_done_soon_(bulkhead_job *job, int64_t until)
+static inline void bulkhead_pause_(int pauses)
 {
-    bool on = true;
+    for (int i = 0; i < pauses; i++) {
+        plim_pause_();
+    }
+}
+
+/* Looks for a while whether the job gets done. Each look takes the job's line away from the worker,
+ * which is about to write to it several times. So the first look comes when the job may be done,
+ * and they are apart. */
+PLIM_CALLED_ bool bulkhead_is_done_soon_(bulkhead_job *job, int64_t until)
+{
+    bool on = PLIM_SPIN > 0;
+    if (on) {
+        bulkhead_pause_(4);
+    }
     for (int i = 0; on && i < PLIM_SPIN; i++) {
         if (bulkhead_is_done_(job)) {
             return true;
         }
-        on = plim_look_on_(i, PLIM_SPIN / 2, until);
+        bulkhead_pause_(i < PLIM_SPIN / 8 ? 1 : 0);
+        on = plim_look_on_(i, PLIM_SPIN / 8, until);
     }
     return bulkhead_is_done_(job);
 }
 
-/* Is the job, or one that it waits for, the one that the calling thread runs? */
-static inline bool bulkhead_waits_for_us_(const bulkhead_job *job)
+/* Is what the caller waits for so? Under the lock. */
+static inline bool bulkhead_is_past_(const bulkhead_job *job, bool returned)
 {
-    uint64_t self = plim_thread_id_();
-    while (job != NULL && plim_load_relaxed_(&job->phase_) != BULKHEAD_DONE_) {
-        if (job->runner_ == self) {
-            return true;
+    uint64_t phase = plim_load_relaxed_(&job->entry_.phase);
+    return phase == BULKHEAD_DONE_ || (phase == BULKHEAD_OVERDUE_ && !returned);
+}
+
+/* The calling thread waits for the end of the job from here on. */
+static inline void bulkhead_join_(bulkhead_job *job, bulkhead_await_ *self, bool returned)
+{
+    plim_waiter_init_(&self->waiter);
+    self->returned = returned;
+    self->gone = false;
+    self->next = job->waiters_;
+    job->waiters_ = self;
+}
+
+/* Sleeps until that end, or as long as it may: 0, ETIMEDOUT, EDEADLK. If its wait was ended,
+ * the job may be gone, and so may the bulkhead. */
+PLIM_SLOW_ int bulkhead_sleep_(bulkhead *b, bulkhead_job *job, bulkhead_await_ *self,
+                               int64_t timeout_ns)
+{
+    int error = plim_sleep_(&self->waiter, timeout_ns, false);
+    if (error == ETIMEDOUT) {
+        bulkhead_section_ s = bulkhead_lock_(b);
+        if (self->gone) {
+            b->busy--;
+        } else {
+            bulkhead_await_ **at = &job->waiters_;
+            while (*at != self) {
+                at = &(*at)->next;
+            }
+            *at = self->next;
         }
-        job = job->waits_for_;
+        bulkhead_unlock_(b, &s);
     }
-    return false;
+    return error;
 }
 
 PLIM_CALLED_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
@@ -5975,49 +7163,55 @@ PLIM_CALLED_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
     if (bulkhead_is_done_soon_(job, until)) {
         return 0;
     }
+    /* Before we sleep on the job, while it cannot go: a thread that nobody waits for has none. */
+    plim_place_ *here = *plim_here_();
+    if (!plim_may_wait_(here, &job->goal_, NULL)) {
+        return EDEADLK;
+    }
+    bulkhead_await_ self;
     bulkhead_section_ s = bulkhead_lock_(b);
-    uint64_t phase = plim_load_relaxed_(&job->phase_);
+    while (s.ended != NULL) {    /* it came too late for an abort, and is ours to conclude */
+        bulkhead_unlock_(b, &s); /* which does so */
+        s = bulkhead_lock_(b);   /* and once more */
+    }
+    uint64_t phase = plim_load_relaxed_(&job->entry_.phase);
     bulkhead_blocked_ blocked = bulkhead_blocked_here_(b, timeout_ns);
-    bool never = bulkhead_waits_for_us_(job) ||
+    bool past = bulkhead_is_past_(job, false);
+    bool never = bulkhead_waits_for_us_(b, job) ||
                  (phase < BULKHEAD_STUCK_ && bulkhead_is_too_deep_(b, &s, &blocked)) ||
-                 (phase < BULKHEAD_RUNNING_ && bulkhead_keeps_others_(b)) ||
-                 (phase == BULKHEAD_STUCK_ && b->supervisor_id == plim_thread_id_());
-    int error = never ? EDEADLK : 0;
-    if (error == 0) {
-        bulkhead_block_(b, &s, &blocked, job, NULL);
+                 (phase < BULKHEAD_RUNNING_ && bulkhead_keeps_others_(b));
+    int error = past ? 0 : never ? EDEADLK : 0;
+    if (!past && !never) {
+        bulkhead_join_(job, &self, false);
+        bulkhead_block_(b, &s, &blocked, job, &self.waiter);
     }
     bulkhead_unlock_(b, &s);
-    bulkhead_after_(b, &s);
-    if (error == 0) {
-        plim_place_ *here = *plim_here_();
-        if (plim_may_wait_(here, &job->place_, NULL)) {
-            error = bulkhead_await_(&job->over_, bulkhead_left_(until));
-            plim_wait_over_(here);
-        } else {
-            error = EDEADLK;
-        }
+    if (!past && !never) {
+        error = bulkhead_sleep_(b, job, &self, bulkhead_left_(until));
         bulkhead_unblock_(b, &blocked);
     }
+    plim_wait_over_(here);
     return error;
 }
 
 PLIM_SLOW_ int bulkhead_reclaim_slow_(bulkhead_job *job, int64_t timeout_ns)
 {
-    if (bulkhead_is_posted_(&job->returned_)) {
-        return 0;
-    }
+    bulkhead_await_ self;
     bulkhead *b = job->bulkhead_; /* is there as long as the body runs */
     bulkhead_section_ s = bulkhead_lock_(b);
     bulkhead_blocked_ blocked = bulkhead_blocked_here_(b, timeout_ns);
-    blocked.returns = true;
-    bool never = job->runner_ == blocked.thread || bulkhead_is_too_deep_(b, &s, &blocked);
-    if (!never) {
-        bulkhead_block_(b, &s, &blocked, job, NULL);
+    bool past = bulkhead_is_past_(job, true);
+    bool never = bulkhead_is_ours_(b, job) || bulkhead_is_too_deep_(b, &s, &blocked);
+    int error = past ? 0 : never ? EDEADLK : 0;
+    if (!past && !never) {
+        bulkhead_join_(job, &self, true);
+        bulkhead_block_(b, &s, &blocked, job, &self.waiter);
     }
     bulkhead_unlock_(b, &s);
-    bulkhead_after_(b, &s);
-    int error = never ? EDEADLK : bulkhead_await_(&job->returned_, timeout_ns);
-    bulkhead_unblock_(b, &blocked);
+    if (!past && !never) {
+        error = bulkhead_sleep_(b, job, &self, timeout_ns);
+        bulkhead_unblock_(b, &blocked);
+    }
     return error;
 }
 
@@ -6026,14 +7220,14 @@ PLIM_SLOW_ int bulkhead_cancel_(bulkhead *b, bulkhead_job *job)
     if (job == NULL) {
         return EINVAL;
     }
-    bulkhead_section_ s = bulkhead_lock_(b); /* under which both are set, if it is b's */
-    uint64_t phase = plim_load_relaxed_(&job->phase_);
-    int error = phase <= BULKHEAD_ROOM_ || job->bulkhead_ != b ? EINVAL
-                : phase > BULKHEAD_RUNNING_                    ? EALREADY
-                                                               : 0;
+    bulkhead_section_ s = bulkhead_lock_(b); /* a job that comes by the inbox is in it by now */
+    uint64_t phase = plim_load_relaxed_(&job->entry_.phase);
+    int error = phase < BULKHEAD_DELAYED_ || job->bulkhead_ != b ? EINVAL
+                : phase > BULKHEAD_RUNNING_                      ? EALREADY
+                                                                 : 0;
     if (error == 0) {
         plim_end_waits_(&s.woken, &b->resting, 0); /* it may be one of a sync bulkhead */
-        plim_store_relaxed_(&job->cancelled_, 1);
+        bulkhead_mark_cancelled_(job);
         error = bulkhead_withdraw_(b, &s, job) ? 0 : EBUSY;
     }
     if (error == 0) {
@@ -6041,7 +7235,6 @@ PLIM_SLOW_ int bulkhead_cancel_(bulkhead *b, bulkhead_job *job)
         bulkhead_grant_(b, &s);
     }
     bulkhead_unlock_(b, &s);
-    bulkhead_after_(b, &s);
     return error;
 }
 
@@ -6053,24 +7246,46 @@ PLIM_SLOW_ int bulkhead_cancel_(bulkhead *b, bulkhead_job *job)
 PLIM_SLOW_ bool bulkhead_take_slow_(bulkhead *b)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
-    bool takes = (s.word & BULKHEAD_CLOSED_) == 0 && bulkhead_takes_(s.word);
+    bool takes = (s.word & BULKHEAD_CLOSED_) == 0 && bulkhead_takes_(b, s.word);
     s.word -= takes ? BULKHEAD_PERMIT_ONE_ : 0;
     bulkhead_unlock_(b, &s);
     return takes;
 }
 
-/* It has not got a permit in time: as if it had never been submitted. False: it was called. */
-PLIM_SLOW_ bool bulkhead_call_off_(bulkhead *b, bulkhead_job *job, const bulkhead_past_ *past)
+/* It has not got a permit in time, or never will: as if it had never been submitted. False: it was
+ * called, and ends without help. */
+PLIM_SLOW_ bool bulkhead_recall_(bulkhead *b, bulkhead_job *job, const bulkhead_past_ *past,
+                                 bulkhead_blocked_ *blocked)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
     bool off = job->attempt == 0 && bulkhead_withdraw_(b, &s, job);
     if (off) {
-        bulkhead_refuse_(b, job, past);
+        bulkhead_refuse_(b, &s, job, past);
         bulkhead_grant_(b, &s);
     }
+    blocked->told &= off;
     bulkhead_unlock_(b, &s);
-    bulkhead_after_(b, &s);
     return off;
+}
+
+/* Waits until the job on its caller's stack is done, and its body has returned: 0, ETIMEDOUT; or
+ * EDEADLK, once `blocked` was told so. */
+PLIM_SLOW_ int bulkhead_await_own_(bulkhead *b, bulkhead_job *job, int64_t until,
+                                   bulkhead_blocked_ *blocked)
+{
+    bulkhead_await_ self;
+    if (bulkhead_is_done_soon_(job, until) &&
+        plim_load_acquire_(&job->entry_.phase) == BULKHEAD_DONE_) {
+        return 0;
+    }
+    bulkhead_section_ s = bulkhead_lock_(b);
+    const bool past = bulkhead_is_past_(job, true);
+    const bool told = blocked->told;
+    if (!past && !told) {
+        bulkhead_join_(job, &self, true);
+    }
+    bulkhead_unlock_(b, &s);
+    return past ? 0 : told ? EDEADLK : bulkhead_sleep_(b, job, &self, bulkhead_left_(until));
 }
 
 PLIM_CALLED_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *arg, int *result)
@@ -6078,7 +7293,7 @@ PLIM_CALLED_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *ar
     bulkhead_call_ call;
     bulkhead_blocked_ blocked = bulkhead_not_blocked_();
     const int64_t patience = bulkhead_patience_(b);
-    const int64_t wait_ns = b->timeout_ns == 0 ? PLIM_FOREVER : b->timeout_ns;
+    const int64_t wait_ns = b->fixed.timeout_ns == 0 ? PLIM_FOREVER : b->fixed.timeout_ns;
     const int64_t deadline = bulkhead_until_(patience == 0 ? PLIM_FOREVER : patience);
     memset((void *)&call.job, 0, sizeof call.job);
     call.job.run = bulkhead_run_call_;
@@ -6088,23 +7303,17 @@ PLIM_CALLED_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *ar
     const bulkhead_past_ past = bulkhead_past_of_(&call.job);
     plim_place_ *here = *plim_here_();
     /* Before it runs: then only its body can close a circle. */
-    plim_awaits_(here, &call.job.place_, NULL);
+    plim_awaits_(here, &call.job.goal_, NULL);
     int error =
         bulkhead_tried_(bulkhead_submit_slow_(b, &call.job, patience, &blocked, wait_ns), patience);
     if (error != 0) {
         plim_wait_over_(here);
         return bulkhead_reject_(b, bulkhead_no_job_(), error);
     }
-    if (!bulkhead_is_done_soon_(&call.job, deadline)) {
-        if (bulkhead_await_(&call.job.over_, bulkhead_left_(deadline)) != 0) {
-            error = bulkhead_call_off_(b, &call.job, &past) ? ETIMEDOUT : 0;
-            if (error == 0) { /* it runs, or has run and will again */
-                bulkhead_await_(&call.job.over_, PLIM_FOREVER);
-            }
-        }
-    }
-    if (error == 0 && call.job.outcome == BULKHEAD_TIMED_OUT) {
-        bulkhead_await_(&call.job.returned_, PLIM_FOREVER);
+    error = bulkhead_await_own_(b, &call.job, deadline, &blocked);
+    if (error != 0 && !bulkhead_recall_(b, &call.job, &past, &blocked)) {
+        /* It runs, or has run and will again. */
+        error = bulkhead_await_own_(b, &call.job, PLIM_FOREVER, &blocked);
     }
     bulkhead_unblock_(b, &blocked);
     plim_wait_over_(here);
@@ -6151,15 +7360,15 @@ PLIM_SLOW_ int bulkhead_resize_(bulkhead *b, int32_t permits, int32_t queue)
     uint64_t now = bulkhead_new_limit_(before, permits, 1, BULKHEAD_PERMITS_MAX_);
     s.word += (now - before) * BULKHEAD_PERMIT_ONE_;
     plim_store_relaxed_(&b->permits, now);
+    b->shrunk |= now < before;
     plim_store_relaxed_(
         &b->limit, bulkhead_new_limit_(limit, queue, BULKHEAD_QUEUE_MAX_, BULKHEAD_QUEUE_MAX_));
     bulkhead_grant_(b, &s);
     bulkhead_staff_(b, &s);
-    if (b->threads - b->stuck > now) { /* some are to go */
-        b->searching += plim_end_waits_(&s.woken, &b->parked, 0);
+    if (b->crew.threads - b->stuck > now) { /* some are to go */
+        plim_crew_rouse_all_(&b->crew, &s.woken);
     }
     bulkhead_unlock_(b, &s);
-    bulkhead_after_(b, &s);
     bulkhead_tell_(b, BULKHEAD_EVENT_RESIZED, bulkhead_no_job_(), BULKHEAD_PENDING, 0, 0);
     return 0;
 }
@@ -6201,19 +7410,19 @@ PLIM_SLOW_ void bulkhead_abort_(bulkhead *b, bulkhead_section_ *s)
     bulkhead_advance_(b, PLIM_ABORTING_);
     plim_end_waits_(&s->woken, &b->resting, 0);
     for (bulkhead_worker_ *at = b->workers; at != NULL; at = at->next) {
-        if (at->job != NULL) {
-            plim_store_relaxed_(&at->job->cancelled_, 1); /* so that it may hurry */
+        if (at->stay.job != NULL) {
+            bulkhead_mark_cancelled_(at->stay.job); /* so that it may hurry */
         }
     }
     for (plim_node_ *at = b->running.first; at != NULL; at = at->next) {
-        plim_store_relaxed_(&((bulkhead_frame_ *)(void *)at)->job->cancelled_, 1);
+        bulkhead_mark_cancelled_(BULKHEAD_JOB_OF_(at));
     }
     for (int i = 0; i < 3; i++) {
         for (plim_node_ *next, *at = lists[i]->first; at != NULL; at = next) {
             bulkhead_entry_ *entry = (bulkhead_entry_ *)(void *)at;
-            bulkhead_caller_ *caller = entry->caller;
+            bulkhead_caller_ *caller = BULKHEAD_CALLER_OF_(entry);
             next = at->next;
-            if (caller == NULL) {
+            if (!bulkhead_is_caller_(entry)) {
                 bulkhead_withdraw_(b, s, BULKHEAD_JOB_OF_(entry));
                 bulkhead_end_early_(b, s, BULKHEAD_JOB_OF_(entry), BULKHEAD_ABORTED);
             } else if (!caller->nudged && plim_decide_(&caller->waiter, PLIM_ENDED_)) {
@@ -6232,7 +7441,6 @@ PLIM_SLOW_ int bulkhead_await_end_(bulkhead *b, bulkhead_section_ *s, int64_t ti
     plim_waiter_init_(&self);
     plim_append_(&b->ends, &self.node);
     bulkhead_unlock_(b, s);
-    bulkhead_after_(b, s);
     int error = plim_sleep_(&self, timeout_ns, true);
     if (error == ETIMEDOUT) {
         *s = bulkhead_lock_(b);
@@ -6247,7 +7455,7 @@ PLIM_SLOW_ int bulkhead_close_(bulkhead *b, int how, int64_t timeout_ns)
     if (how != BULKHEAD_DRAIN && how != BULKHEAD_ABORT) {
         return EINVAL;
     }
-    if (b->process != plim_process_()) {
+    if (b->fixed.process != plim_process_()) {
         return 0; /* the lock may be held by a thread that is not here */
     }
     bulkhead_section_ s = bulkhead_lock_(b);
@@ -6273,7 +7481,7 @@ PLIM_SLOW_ int bulkhead_close_(bulkhead *b, int how, int64_t timeout_ns)
 
 PLIM_SLOW_ int bulkhead_destroy_(bulkhead *b)
 {
-    if (b->process != plim_process_()) {
+    if (b->fixed.process != plim_process_()) {
         return 0; /* as in close; the workers' memory is lost to the child */
     }
     bulkhead_section_ s = bulkhead_lock_(b);
@@ -6284,17 +7492,15 @@ PLIM_SLOW_ int bulkhead_destroy_(bulkhead *b)
     s.word |= BULKHEAD_CLOSED_;
     bulkhead_advance_(b, PLIM_DRAINING_);
     bulkhead_await_end_(b, &s, PLIM_FOREVER);
-    for (bulkhead_worker_ *at = b->gone; at != NULL; at = at->next_free) {
-        plim_worker_join_(at->thread);
-    }
-    if (plim_load_relaxed_(&b->supervised) != 0) {
-        plim_worker_join_(b->supervisor);
+    plim_crew_dismiss_(&b->crew);
+    if (plim_load_relaxed_(&b->watch.made) != 0) {
+        plim_worker_join_(b->watch.thread);
     }
     for (bulkhead_worker_ *next, *at = b->workers; at != NULL; at = next) {
         next = at->next;
         PLIM_FREE(at);
     }
-    PLIM_FREE(b->histograms);
+    PLIM_FREE(b->fixed.histograms);
     return 0;
 }
 
@@ -6306,7 +7512,7 @@ PLIM_SLOW_ bulkhead_stats bulkhead_snapshot_(bulkhead *b)
 {
     bulkhead_stats stats;
     memset(&stats, 0, sizeof stats);
-    int64_t now = b->histograms == NULL ? 0 : plim_now_();
+    int64_t now = b->fixed.histograms == NULL ? 0 : plim_now_();
     bulkhead_section_ s = bulkhead_lock_(b); /* the word stands still */
     uint64_t permits = plim_load_relaxed_(&b->permits), limit = plim_load_relaxed_(&b->limit);
     int64_t available = bulkhead_available_(s.word);
@@ -6316,38 +7522,40 @@ PLIM_SLOW_ bulkhead_stats bulkhead_snapshot_(bulkhead *b)
     stats.available = available > 0 ? (uint32_t)available : 0;
     stats.queued = (uint32_t)bulkhead_queued_(s.word);
     stats.delayed = (uint32_t)plim_load_relaxed_(&b->delayed);
-    stats.peak_in_use = (uint32_t)(b->peak_in_use > stats.in_use ? b->peak_in_use : stats.in_use);
-    stats.peak_queued = (uint32_t)b->peak_queued;
-    stats.workers = b->threads;
-    stats.workers_idle = b->searching;
-    for (plim_node_ *at = b->parked.first; at != NULL; at = at->next) {
+    stats.peak_in_use =
+        (uint32_t)(b->totals.peak_in_use > stats.in_use ? b->totals.peak_in_use : stats.in_use);
+    stats.peak_queued = (uint32_t)b->totals.peak_queued;
+    stats.workers = b->crew.threads;
+    stats.workers_idle = b->crew.searching;
+    for (plim_node_ *at = b->crew.parked.first; at != NULL; at = at->next) {
         stats.workers_idle++;
     }
     stats.workers_stuck = b->stuck;
-    stats.accepted = b->accepted;
-    stats.rejected = plim_load_relaxed_(&b->rejected);
-    stats.succeeded = b->ended[BULKHEAD_SUCCEEDED];
-    stats.failed = b->ended[BULKHEAD_FAILED];
-    stats.timed_out = b->ended[BULKHEAD_TIMED_OUT];
-    stats.expired = b->ended[BULKHEAD_EXPIRED];
-    stats.cancelled = b->ended[BULKHEAD_CANCELLED];
-    stats.aborted = b->ended[BULKHEAD_ABORTED];
-    stats.retried = b->retried;
-    stats.late = b->late;
-    if (b->histograms != NULL) {
+    stats.accepted = b->totals.accepted;
+    stats.rejected = plim_load_relaxed_(&b->calls.rejected);
+    stats.succeeded = b->totals.ended[BULKHEAD_SUCCEEDED];
+    stats.failed = b->totals.ended[BULKHEAD_FAILED];
+    stats.timed_out = b->totals.ended[BULKHEAD_TIMED_OUT];
+    stats.expired = b->totals.ended[BULKHEAD_EXPIRED];
+    stats.cancelled = b->totals.ended[BULKHEAD_CANCELLED];
+    stats.aborted = b->totals.ended[BULKHEAD_ABORTED];
+    stats.retried = b->totals.retried;
+    stats.late = b->totals.late;
+    if (b->fixed.histograms != NULL) {
         bulkhead_entry_ *first = (bulkhead_entry_ *)(void *)b->queue.first;
         if (first != NULL) {
-            stats.longest_wait_ns = now - (first->caller != NULL ? first->caller->since
-                                                                 : BULKHEAD_JOB_OF_(first)->since_);
+            stats.longest_wait_ns =
+                now - (bulkhead_is_caller_(first) ? BULKHEAD_CALLER_OF_(first)->since
+                                                  : BULKHEAD_JOB_OF_(first)->since_);
         }
-        stats.wait = b->histograms[0];
-        stats.run = b->histograms[1];
+        stats.wait = b->fixed.histograms[0];
+        stats.run = b->fixed.histograms[1];
     }
     bulkhead_unlock_(b, &s);
     /* Left first: what has left has entered. */
-    stats.succeeded += plim_load_relaxed_(&b->left);
-    stats.failed += plim_load_relaxed_(&b->left_failed);
-    stats.accepted += plim_load_relaxed_(&b->entered);
+    stats.succeeded += plim_load_relaxed_(&b->calls.left);
+    stats.failed += plim_load_relaxed_(&b->calls.left_failed);
+    stats.accepted += plim_load_relaxed_(&b->calls.entered);
     stats.longest_wait_ns = stats.longest_wait_ns < 0 ? 0 : stats.longest_wait_ns;
     return stats;
 }
@@ -6365,7 +7573,7 @@ static inline const bulkhead_slow_ *bulkhead_slow_functions_(void)
         bulkhead_ran_,          bulkhead_submit_,       bulkhead_submit_for_,
         bulkhead_wait_slow_,    bulkhead_reclaim_slow_, bulkhead_cancel_,
         bulkhead_resize_,       bulkhead_wait_idle_,    bulkhead_close_,
-        bulkhead_destroy_,      bulkhead_snapshot_};
+        bulkhead_destroy_,      bulkhead_snapshot_,     plim_here_};
     return &functions;
 }
 
@@ -6386,9 +7594,7 @@ static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options)
     }
     bulkhead_histogram *histograms = NULL;
     if ((o->flags & BULKHEAD_TIMINGS) != 0) {
-        int saved = errno;
-        histograms = (bulkhead_histogram *)PLIM_MALLOC(2 * sizeof *histograms);
-        errno = saved;
+        histograms = (bulkhead_histogram *)plim_memory_(2 * sizeof *histograms);
         if (histograms == NULL) {
             return ENOMEM;
         }
@@ -6401,32 +7607,34 @@ static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options)
     plim_store_relaxed_(&b->permits, permits);
     plim_store_relaxed_(&b->limit,
                         bulkhead_limit_(o->queue, BULKHEAD_QUEUE_MAX_, BULKHEAD_QUEUE_MAX_));
-    b->flags = o->flags | (o->on_event != NULL ? (uint32_t)BULKHEAD_EVENTS_ : 0);
-    b->type = o->type;
-    b->timeout_ns = o->timeout_ns;
-    b->retry_delay_ns = o->retry_delay_ns;
-    b->retry_delay_max_ns = o->retry_delay_max_ns == 0 ? PLIM_S(60) : o->retry_delay_max_ns;
-    b->run_timeout_ns = o->run_timeout_ns;
-    b->attempts = o->attempts == 0 ? 1 : o->attempts;
-    b->worker_start = o->worker_start;
-    b->worker_stop = o->worker_stop;
-    b->retryable = o->retryable;
-    b->on_event = o->on_event;
-    b->user = o->user;
-    b->stack_size = o->stack_size;
-    b->process = plim_process_();
-    b->histograms = histograms;
+    b->fixed.flags = o->flags | (o->on_event != NULL ? (uint32_t)BULKHEAD_EVENTS_ : 0);
+    b->fixed.type = o->type;
+    b->fixed.timeout_ns = o->timeout_ns;
+    b->fixed.retry_delay_ns = o->retry_delay_ns;
+    b->fixed.retry_delay_max_ns = o->retry_delay_max_ns == 0 ? PLIM_S(60) : o->retry_delay_max_ns;
+    b->fixed.run_timeout_ns = o->run_timeout_ns;
+    b->fixed.attempts = o->attempts == 0 ? 1 : o->attempts;
+    b->fixed.worker_start = o->worker_start;
+    b->fixed.worker_stop = o->worker_stop;
+    b->fixed.retryable = o->retryable;
+    b->fixed.on_event = o->on_event;
+    b->fixed.user = o->user;
+    b->fixed.stack_size = o->stack_size;
+    b->fixed.process = plim_process_();
+    b->fixed.histograms = histograms;
     const int64_t now = plim_now_();
     b->dice = (uint64_t)now;
     plim_timers_init_(&b->timers, now);
     if (o->executor != NULL) {
-        b->executor = *o->executor;
+        b->fixed.executor = *o->executor;
     }
+    b->fixed.crewed = o->type == BULKHEAD_ASYNC && o->executor == NULL;
+    b->fixed.plain = b->fixed.crewed && histograms == NULL && o->on_event == NULL;
     const char *name = o->name == NULL ? "bulkhead" : o->name;
-    for (size_t i = 0; i + 1 < sizeof b->name && name[i] != 0; i++) {
-        b->name[i] = name[i];
+    for (size_t i = 0; i + 1 < sizeof b->fixed.name && name[i] != 0; i++) {
+        b->fixed.name[i] = name[i];
     }
-    plim_init_(&b->making, 1);
+    plim_init_(&b->watch.making, 1);
     return 0;
 }
 
@@ -6549,9 +7757,7 @@ PLIM_SLOW_ void bulkhead_errand_done_(bulkhead_job *job)
 
 PLIM_SLOW_ int bulkhead_execute_errand_(void *ctx, void (*run)(void *), void *arg)
 {
-    int saved = errno;
-    bulkhead_errand_ *errand = (bulkhead_errand_ *)PLIM_MALLOC(sizeof *errand);
-    errno = saved;
+    bulkhead_errand_ *errand = (bulkhead_errand_ *)plim_memory_(sizeof *errand);
     if (errand == NULL) {
         return ENOMEM;
     }

@@ -132,8 +132,7 @@
  *   Ends         A task must return: it must neither throw nor end its thread. (If a task on the
  *                loop's own thread does end it, the loop is one that nobody runs; if it was a call
  *                or a coroutine, whoever waits for that waits for ever.)
- *                Work on an executor may end its thread (thrd_exit, pthread_exit; on POSIX systems,
- *                and in C++ if exceptions are enabled): its result is ECANCELED.
+ *                Work on an executor must return, too.
  *   Signals      loop_scheduler_post and loop_scheduler_stop are async-signal-safe (but not with
  *                PLIM_PARK_CND), even if the handler interrupts a post; the rest is not. No signal
  *                ends a wait: there is no EINTR. The loop's own thread blocks all signals but those
@@ -234,9 +233,8 @@ typedef struct loop_scheduler_options {
  *                                                            ECANCELED: see loop_scheduler_offload
  *                                                            (NULL: nobody is told)
  *     void *arg;                                             yours
- *     int result;                                            what work returned; ECANCELED: it
- *                                                            ended its thread; -ECANCELED: it was
- *                                                            cancelled before it began
+ *     int result;                                            what work returned; -ECANCELED: it
+ *                                                            was cancelled before it began
  *
  * A coroutine. Its function is called again each time that it is resumed. What stands before
  * LOOP_BEGIN is done again then: a local variable that is set there has that value after each LOOP_
@@ -470,9 +468,9 @@ static inline bool loop_scheduler_event_is_set(loop_scheduler_event *event);
  * Works are waited for in any case. Coroutines that sleep, or still await an event when nothing
  * else is left, are resumed with ECANCELED, and may then take some time: see there. If no thread
  * runs the loop, this one does. Several may close, and each waits for the same end. A NOW beside a
- * DRAIN makes that one NOW, too, which then returns 0 nevertheless. When timeout_ns has passed this
- * goes on for as long as there is something to cancel: up to 0.1 s if there is no progress, and up
- * to a second in all.
+ * DRAIN makes that one NOW, too, which then returns 0 nevertheless. When timeout_ns has passed, a
+ * thread that runs the loop tells what is left, and this one does not wait for it. If it runs the
+ * loop itself it tells what is left, but waits for nothing.
  *
  * A timeout of 0 or less begins it and does not wait: ETIMEDOUT while something is left. Close
  * again, so or with a time, to see or await the end. DRAIN does not become NOW by that. If no
@@ -480,8 +478,8 @@ static inline bool loop_scheduler_event_is_set(loop_scheduler_event *event);
  * run_once, poll, or close with a time. NOW tells it here. Since it does not wait, a
  * task may begin the end of its own loop so; it gets ETIMEDOUT.
  *
- * Returns 0 all is over, in time; ETIMEDOUT it was not: what was left has been cancelled, or, if a
- * task or work does not return, will be (close again to wait for it); EINVAL; EDEADLK it would wait
+ * Returns 0 all is over, in time; ETIMEDOUT it was not: what was left has been cancelled, or will
+ * be by the thread that runs the loop (close again to wait for it); EINVAL; EDEADLK it would wait
  * for itself, in one of its tasks or in a circle: nothing has changed. */
 static inline int loop_scheduler_close(loop_scheduler *l, int how, int64_t timeout_ns);
 
@@ -519,7 +517,7 @@ static inline loop_scheduler_stats loop_scheduler_snapshot(loop_scheduler *l);
 /*
  * Threads, mutexes and conditions: C11's where they exist, else POSIX's. ThreadSanitizer does not
  * know C11's and crashes on thrd_create, so it gets POSIX's too; PLIM_USE_PTHREADS asks for them.
- * Every call returns 0 or an errno value.
+ * A call that can fail returns 0 or an errno value.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -560,7 +558,8 @@ static inline void plim_timespec_add_(struct timespec *at, int64_t ns)
 /*
  * plim_thread_create_(&thread, function, arg)   the function is declared as
  *                                               static plim_thread_result name(void *arg)
- * plim_thread_join_(thread)                     and returns 0
+ *                                               and returns 0
+ * plim_thread_join_(thread)                     waits for its end
  * plim_cond_wait_(&cond, &mutex, ns)            at most ns, at most a slice; may return early
  */
 #ifdef PLIM_USE_PTHREADS
@@ -753,16 +752,19 @@ static inline void plim_thread_yield_(void)
 #define ESHUTDOWN 108 /* closed; the value Linux uses, for systems whose errno.h has none */
 #endif
 
-/* PLIM_SLOW_ is for what is rare, PLIM_CALLED_ for what is large and not rare, PLIM_FAST_ for what
- * must be inlined. Without optimisation all are inline only in name: then no compiler emits what a
- * file does not use. */
+/* PLIM_SLOW_ is for what is rare, PLIM_CALLED_ for what is large and not rare, PLIM_HOT_ for what
+ * is used all the time though only rare functions call it, PLIM_FAST_ for what must be inlined.
+ * Without optimisation all are inline only in name: then no compiler emits what a file does not
+ * use. */
 #if defined(__OPTIMIZE__) && (defined(__GNUC__) || defined(__clang__))
 #define PLIM_SLOW_ __attribute__((noinline, cold, unused)) static
 #define PLIM_CALLED_ __attribute__((noinline, unused)) static
+#define PLIM_HOT_ __attribute__((noinline, hot, unused)) static
 #define PLIM_FAST_ __attribute__((always_inline)) static inline
 #else
 #define PLIM_SLOW_ static inline
 #define PLIM_CALLED_ static inline
+#define PLIM_HOT_ static inline
 #define PLIM_FAST_ static inline
 #endif
 #if defined(__GNUC__) || defined(__clang__)
@@ -2046,7 +2048,7 @@ typedef struct plim_list_ {
     plim_node_ *first, *last;
 } plim_list_;
 
-static inline void plim_append_(plim_list_ *list, plim_node_ *node)
+PLIM_CALLED_ void plim_append_(plim_list_ *list, plim_node_ *node)
 {
     node->next = NULL;
     node->prev = list->last;
@@ -2054,7 +2056,7 @@ static inline void plim_append_(plim_list_ *list, plim_node_ *node)
     list->last = node;
 }
 
-static inline void plim_prepend_(plim_list_ *list, plim_node_ *node)
+PLIM_CALLED_ void plim_prepend_(plim_list_ *list, plim_node_ *node)
 {
     node->next = list->first;
     node->prev = NULL;
@@ -2062,10 +2064,22 @@ static inline void plim_prepend_(plim_list_ *list, plim_node_ *node)
     list->first = node;
 }
 
-static inline void plim_unlink_(plim_list_ *list, plim_node_ *node)
+PLIM_CALLED_ void plim_unlink_(plim_list_ *list, plim_node_ *node)
 {
-    *(node->prev != NULL ? &node->prev->next : &list->first) = node->next;
-    *(node->next != NULL ? &node->next->prev : &list->last) = node->prev;
+    plim_node_ *prev = list->first == node ? NULL : node->prev;
+    *(prev != NULL ? &prev->next : &list->first) = node->next;
+    *(node->next != NULL ? &node->next->prev : &list->last) = prev;
+}
+
+/* Takes the first one out, and leaves the second alone: `prev` of the first means nothing. */
+PLIM_FAST_ plim_node_ *plim_shift_(plim_list_ *list)
+{
+    plim_node_ *node = list->first;
+    list->first = node->next;
+    if (node->next == NULL) {
+        list->last = NULL;
+    }
+    return node;
 }
 
 #endif /* PLIM_LIST_H_ */
@@ -2076,7 +2090,8 @@ static inline void plim_unlink_(plim_list_ *list, plim_node_ *node)
 #define PLIM_WAITER_H_
 
 /*
- * Somebody who sleeps. It lives on its owner's stack and is a member of one list, under the lock.
+ * Somebody who sleeps. It lives on its owner's stack and is a member of at most one list, under the
+ * lock. (A caller of a bulkhead waits by another node, and uses this one to be woken.)
  *
  * Its end is decided once, by `state`: whoever ends the wait changes WAITING to ENDED under the
  * lock and takes it off its list, and gives `wake` its permit after the lock has been let go, the
@@ -2228,25 +2243,26 @@ PLIM_FAST_ void plim_spin_unlock_(PLIM_ATOMIC_(uint64_t) * lock)
 
 #endif /* PLIM_SPIN_LOCK_H_ */
 
-/* ==== src/core/places.h ======================================================================= */
+/* ==== src/core/here.h ========================================================================= */
 
-#ifndef PLIM_PLACES_H_
-#define PLIM_PLACES_H_
+#ifndef PLIM_HERE_H_
+#define PLIM_HERE_H_
 
 /*
- * Who waits for whom.
+ * Here: what a thread runs and holds, and who waits for whom.
  *
- * A place is something that one thread at a time runs, such as an event loop: others wait for it,
- * and while the thread itself waits for another place, so does everything here. A thread that is
- * about to wait says so in each place that it runs, and then follows the chain: the place that it
- * wants to wait for, what that one's thread waits for, and so on. If it comes back to itself, the
- * wait would never end.
+ * A goal is something that threads wait for: the end of a job, or an event loop. A place is a goal
+ * that one thread at a time runs, such as an event loop or a worker. The places that a thread runs
+ * make up a chain, from the innermost outwards. While the thread waits for a goal, so does every
+ * place of its chain, and every job that runs there. So a thread that is about to wait says so in
+ * each place of its chain. Then it follows the goals: the one that it wants to wait for, what that
+ * one waits for, and so on. If it comes back to itself, the wait would never end.
  *
- * Why no circle goes unnoticed. Each edge is published under the lock of its place before the walk
+ * Why no circle goes unnoticed. Each edge is published under the lock of its goal before the walk
  * begins. So of those whose edges make up a circle, the one that published last finds all of them.
  *
  * Why none is imagined, and nothing is followed into freed memory. The walk keeps the lock of every
- * place on the path until its end, so all edges that it saw hold at the same time; and an edge,
+ * goal on the path until its end, so all edges that it saw hold at the same time; and an edge,
  * which is taken back under the lock too, keeps what it leads to alive. It is taken back by whoever
  * ends the wait, before that: or a thread that is woken, but has not come to do it, would look as
  * if it still waited. Where that cannot be, the edge is doubtful, and a circle must last for some
@@ -2259,17 +2275,48 @@ PLIM_FAST_ void plim_spin_unlock_(PLIM_ATOMIC_(uint64_t) * lock)
  * the variable of the file that initialised it. The name ends with the version of the core, so that
  * two releases in one program have one each.
  */
+typedef struct plim_goal_ {
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) lock; /* 1: held, for a moment */
+    PLIM_ALIGN8_
+    PLIM_ATOMIC_(uint64_t)
+    thread;                    /* of a place: that runs it; 0: none, and always 0 if
+                                                   it is no place. Changes under the lock */
+    struct plim_goal_ *awaits; /* under the lock; NULL: it does not wait. Of a job: the place that
+                                  its body runs in, while that waits */
+} plim_goal_;
+
 typedef struct plim_place_ {
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) lock;   /* 1: held, for a moment */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) thread; /* that runs it; 0: none. Changes under the lock */
-    struct plim_place_ *outer;          /* that the same thread ran before; is that thread's,
-                                                   or whoever's who ends its wait */
-    struct plim_place_ *awaits;         /* under the lock; NULL: it does not wait */
-    const plim_counter *doubt;          /* likewise; NULL: see below */
+    plim_goal_ goal;           /* the first member: a goal with a thread is a place */
+    struct plim_place_ *outer; /* that the same thread ran before; is that thread's, or whoever's
+                                  who ends its wait */
+    const plim_counter *doubt; /* of the edge in `goal`, under its lock; NULL: see above */
     struct plim_place_ **(*here)(void); /* where a thread is; constant */
-    const void *serves; /* the object whose work this place alone does, an event loop; or NULL;
-                           constant */
+    const void *serves;  /* the object whose work this place alone does, an event loop; or NULL;
+                            constant */
+    plim_goal_ *carries; /* what the thread runs here now, a job, which waits when the thread does;
+                            or NULL. Is that thread's, as `outer` */
 } plim_place_;
+
+/* One that the calling thread is about to run. */
+static inline void plim_place_init_(plim_place_ *place, uint64_t thread)
+{
+    plim_store_relaxed_(&place->goal.lock, 0);
+    plim_store_relaxed_(&place->goal.thread, thread);
+    place->goal.awaits = NULL;
+    place->outer = NULL;
+    place->doubt = NULL;
+    place->here = NULL;
+    place->serves = NULL;
+    place->carries = NULL;
+}
+
+/* A place that nobody waits for: the thread does something for an object there, and may hold some
+ * of it. On the stack of its thread, or with it. Only a hold serves itself. */
+typedef struct plim_hold_ {
+    plim_place_ place; /* the first member: if it serves itself, a place is a hold */
+    void *object;      /* of which it holds, */
+    uint64_t amount;   /* that much */
+} plim_hold_;
 
 #if defined(__linux__) && defined(__ELF__) && defined(__GNUC__) && !defined(PLIM_PLATFORM)
 #define PLIM_SHARED_PLACE_ __attribute__((weak, visibility("hidden")))
@@ -2305,37 +2352,51 @@ enum {
     PLIM_DOUBTS_ = 3 /* how often a circle with a doubtful edge is looked at again, after a nap */
 };
 
+/* Sets what a goal waits for; NULL ends it. */
+static inline void plim_set_edge_(plim_goal_ *goal, plim_goal_ *target)
+{
+    plim_spin_lock_(&goal->lock);
+    goal->awaits = target;
+    plim_spin_unlock_(&goal->lock);
+}
+
 /* Sets what all places that a thread runs wait for; NULL ends it. `doubt`: NULL if whoever ends the
- * wait takes the edge back; else what the thread sleeps on until it does so itself. */
-static inline void plim_awaits_(plim_place_ *innermost, plim_place_ *target,
-                                const plim_counter *doubt)
+ * wait takes the edge back; else what the thread sleeps on until it does so itself. What a place
+ * carries waits for the place, and only while that waits: to run a job writes nothing into it. */
+PLIM_SLOW_ void plim_awaits_(plim_place_ *innermost, plim_goal_ *target, const plim_counter *doubt)
 {
     for (plim_place_ *at = innermost; at != NULL; at = at->outer) {
-        plim_spin_lock_(&at->lock);
-        at->awaits = target;
+        plim_spin_lock_(&at->goal.lock);
+        at->goal.awaits = target;
         at->doubt = doubt;
-        plim_spin_unlock_(&at->lock);
+        plim_goal_ *carried = at->carries;
+        plim_spin_unlock_(&at->goal.lock);
+        if (carried != NULL) {
+            plim_set_edge_(carried, target != NULL ? &at->goal : NULL);
+        }
     }
 }
 
 /* Does this edge lead out of a circle? It does if its thread has what it waits for, and then that
  * is about to end. Between taking it and saying so there is a moment: so it is looked at several
  * times. */
-static inline bool plim_doubts_(const plim_place_ *place, int *doubts)
+static inline bool plim_doubts_(const plim_goal_ *goal, int *doubts)
 {
-    if (place->doubt == NULL) {
+    const bool is_place = plim_load_relaxed_(&goal->thread) != 0;
+    const plim_counter *doubt = is_place ? ((const plim_place_ *)(const void *)goal)->doubt : NULL;
+    if (doubt == NULL) {
         return false;
     }
-    uint64_t word = plim_load_relaxed_(&place->doubt->word);
+    uint64_t word = plim_load_relaxed_(&doubt->word);
     return plim_available_(word) > 0 || plim_closed_(word) || ++*doubts <= PLIM_DOUBTS_;
 }
 
 /* Whether the chain of waits that begins at target leads to this thread. If so, it is cut there,
  * while all of it is locked: so of those who find the same circle at the same time only one is
  * refused. */
-PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self, const plim_counter *doubt)
+PLIM_SLOW_ bool plim_leads_here_(plim_goal_ *target, uint64_t self, const plim_counter *doubt)
 {
-    plim_place_ *path[PLIM_PATH_MAX_];
+    plim_goal_ *path[PLIM_PATH_MAX_];
     int doubts = 0;
     for (int tries = 1;; tries++) {
         int length = 0;
@@ -2346,7 +2407,7 @@ PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self, const plim_
         plim_spin_lock_(&target->lock);
         path[length++] = target;
         while (!found && !blocked && length < PLIM_PATH_MAX_) {
-            plim_place_ *last = path[length - 1];
+            plim_goal_ *last = path[length - 1];
             found = plim_load_relaxed_(&last->thread) == self;
             for (int i = 0; i < length - 1 && found && !blocked; i++) {
                 blocked = plim_doubts_(path[i], &doubts);
@@ -2379,7 +2440,7 @@ PLIM_SLOW_ bool plim_leads_here_(plim_place_ *target, uint64_t self, const plim_
 
 /* Before a wait of a thread that is at `innermost` (NULL: nowhere, and then all is well) for
  * target. False: it would wait for itself. True: it may wait, and then calls plim_wait_over_. */
-static inline bool plim_may_wait_(plim_place_ *innermost, plim_place_ *target,
+static inline bool plim_may_wait_(plim_place_ *innermost, plim_goal_ *target,
                                   const plim_counter *doubt)
 {
     if (innermost == NULL) {
@@ -2409,7 +2470,50 @@ static inline bool plim_serves_(const void *object)
     return false;
 }
 
-#endif /* PLIM_PLACES_H_ */
+/* From here on the calling thread holds that much of the object. `here`: its place, by the file
+ * that initialised the object. */
+static inline void plim_hold_begins_(plim_hold_ *hold, plim_place_ **here, uint64_t thread,
+                                     void *object, uint64_t amount)
+{
+    plim_place_init_(&hold->place, thread);
+    hold->place.outer = *here;
+    hold->place.serves = hold;
+    hold->object = object;
+    hold->amount = amount;
+    *here = &hold->place;
+}
+
+/* On the thread on which it began. If that thread is about to end, it leaves all places inside of
+ * the hold, too. */
+static inline void plim_hold_ends_(const plim_hold_ *hold, plim_place_ **here)
+{
+    *here = hold->place.outer;
+}
+
+/* The innermost hold of that object from that place outwards, or NULL. */
+PLIM_SLOW_ plim_hold_ *plim_find_hold_(plim_place_ *from, const void *object)
+{
+    for (plim_place_ *at = from; at != NULL; at = at->outer) {
+        plim_hold_ *hold = (plim_hold_ *)(void *)at;
+        if (at->serves == at && hold->object == object) {
+            return hold;
+        }
+    }
+    return NULL;
+}
+
+/* How much of the object the calling thread holds; 0: none. */
+PLIM_SLOW_ uint64_t plim_held_(const void *object)
+{
+    uint64_t sum = 0;
+    for (plim_hold_ *at = plim_find_hold_(*plim_here_(), object); at != NULL;
+         at = plim_find_hold_(at->place.outer, object)) {
+        sum += at->amount;
+    }
+    return sum;
+}
+
+#endif /* PLIM_HERE_H_ */
 
 /* ==== src/core/timers.h ======================================================================= */
 
@@ -2496,7 +2600,7 @@ static inline bool plim_timer_is_armed_(const plim_timer_ *timer)
 }
 
 /* Puts it into the slot where it belongs now. */
-static inline void plim_timers_insert_(plim_timers_ *timers, plim_timer_ *timer)
+PLIM_CALLED_ void plim_timers_insert_(plim_timers_ *timers, plim_timer_ *timer)
 {
     uint64_t base = (uint64_t)timers->base >> PLIM_WHEEL_GRAIN_;
     uint64_t grain = (uint64_t)timer->at >> PLIM_WHEEL_GRAIN_;
@@ -2595,7 +2699,7 @@ static inline int plim_timers_first_slot_(const plim_timers_ *timers, int64_t *b
 /* When the next timer is due; PLIM_FOREVER: there is none. The answer is too early if a slot of a
  * high level has very many timers: then it is when that slot begins. While some timers are due, it
  * is any time that has passed. */
-static inline int64_t plim_timers_next_(const plim_timers_ *timers)
+PLIM_SLOW_ int64_t plim_timers_next_(const plim_timers_ *timers)
 {
     int64_t earliest = timers->due != NULL ? timers->due->at : PLIM_FOREVER, begins;
     int slot = plim_timers_first_slot_(timers, &begins);
@@ -2695,7 +2799,8 @@ enum {
  *                                            defines PLIM_WORKER_SIGNALS. Its stack has at least
  *                                            that many bytes; 0 is the system's default. run is
  *                                            declared as static plim_worker_result name(void *arg)
- *   plim_worker_join_(thread)                and returns 0
+ *                                            and returns 0. Answers 0, EAGAIN, ENOMEM
+ *   plim_worker_join_(thread)                waits for its end
  *   plim_worker_begins_(name)                names the calling thread (on Linux), for ps and
  *                                            debuggers, and disables its cancellation
  *   PLIM_ON_THREAD_EXIT_(handler, arg)       from here to PLIM_ON_THREAD_EXIT_END_, in one block:
@@ -2713,6 +2818,15 @@ enum {
 #define PLIM_FREE(memory) free(memory)
 #endif
 
+/* Leaves errno alone. */
+static inline void *plim_memory_(size_t size)
+{
+    int saved = errno;
+    void *memory = PLIM_MALLOC(size);
+    errno = saved;
+    return memory;
+}
+
 #if (defined(__unix__) || defined(__APPLE__)) && !defined(PLIM_PLATFORM)
 #include <pthread.h>
 #include <unistd.h>
@@ -2726,20 +2840,18 @@ static inline int plim_worker_spawn_(plim_worker_thread *t, size_t stack_size,
 {
     const size_t unit = (size_t)1 << 16, most = SIZE_MAX / 2;
     pthread_attr_t attributes;
+    int error = 0;
     if (stack_size == 0) {
-        return pthread_create(t, NULL, run, arg);
+        error = pthread_create(t, NULL, run, arg);
+    } else if ((error = pthread_attr_init(&attributes)) == 0) {
+        size_t size = stack_size < most ? (stack_size + unit - 1) / unit * unit : most;
+        while ((error = pthread_attr_setstacksize(&attributes, size)) != 0 && size < most / 2) {
+            size *= 2;
+        }
+        error = error != 0 ? error : pthread_create(t, &attributes, run, arg);
+        pthread_attr_destroy(&attributes);
     }
-    int error = pthread_attr_init(&attributes);
-    if (error != 0) {
-        return error;
-    }
-    size_t size = stack_size < most ? (stack_size + unit - 1) / unit * unit : most;
-    while ((error = pthread_attr_setstacksize(&attributes, size)) != 0 && size < most / 2) {
-        size *= 2;
-    }
-    error = error != 0 ? error : pthread_create(t, &attributes, run, arg);
-    pthread_attr_destroy(&attributes);
-    return error;
+    return error != 0 && error != ENOMEM ? EAGAIN : error;
 }
 
 static inline void plim_worker_join_(plim_worker_thread t)
@@ -2907,7 +3019,9 @@ static inline void plim_worker_begins_(const char *name)
  *   descriptor    for a loop that lives in another one
  *   run, thread   who runs it: the caller's thread, or one of its own
  *   post, call, timer_calls, offload, coroutines
- *   close, whole  the end, and health
+ *   close         the end
+ *   init, calls   the API, with its fast paths
+ *   health
  *
  * Two things are shared. The word is all that a poster touches, with one compare-exchange. The
  * lock protects the rest, and is held for a few instructions: by the loop once for each task that
@@ -2930,8 +3044,22 @@ struct loop_scheduler_task {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) state_;
 };
 
-/* States of a task. The poster goes from NEVER or TAKEN to QUEUED before it publishes the task;
- * everything else happens under the lock. */
+/*
+ * Where a task is. Its poster makes it QUEUED before it publishes it, and takes that back if it is
+ * refused. Everything else happens under the lock.
+ *
+ *   state       listed in            moved by, to
+ *   NEVER       nothing              its poster: QUEUED
+ *   QUEUED      the word, or fresh_  the loop, when it is its turn: TAKEN; cancel: CANCELLED. A
+ *               if the loop's own    call that gives up takes its own task out instead, wherever
+ *               thread has posted    that is
+ *               it; then queue_
+ *   CANCELLED   as QUEUED            the loop, when it is its turn: TAKEN
+ *   TAKEN       nothing              its poster: QUEUED
+ *
+ * The loop moves what is in the word and in fresh_ to queue_ (loop_scheduler_take_in_). The told_
+ * of a timer goes to queue_ at once, CANCELLED; a start that comes before its turn makes it TAKEN.
+ */
 enum {
     LOOP_SCHEDULER_NEVER_,     /* all zero: never posted */
     LOOP_SCHEDULER_QUEUED_,    /* */
@@ -2955,6 +3083,21 @@ struct loop_scheduler_timer {
     loop_scheduler_task told_; /* tells its cancellation */
 };
 
+/*
+ * Where a timer is. All changes are made under the lock.
+ *
+ *   state    listed in        moved by, to
+ *   IDLE     nothing          timer_start: ARMED
+ *   ARMED    timers_          the loop, when it is due: FIRED; if it is periodic it stays ARMED,
+ *                             for the next time. timer_cancel, close: UNTOLD
+ *   FIRED    nothing          timer_start: ARMED
+ *   UNTOLD   queue_, by       timer_start: ARMED; if it has not been told yet, it never is
+ *            told_, until it
+ *            is told
+ *
+ * From any of them timer_start leads to ARMED, anew. The timer of a coroutine is made IDLE when the
+ * coroutine goes on before it is due.
+ */
 enum {
     LOOP_SCHEDULER_IDLE_,  /* all zero: never started */
     LOOP_SCHEDULER_ARMED_, /* */
@@ -2970,11 +3113,24 @@ struct loop_scheduler_work {
     /* Private. */
     int status_; /* for `then`; the executor's thread's, until back_ is published */
     loop_scheduler *loop_;
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) stage_;
-    loop_scheduler_task back_;
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) state_; /* LOOP_SCHEDULER_HOME_ and so on */
+    loop_scheduler_task back_;                  /* brings it back to the loop */
 };
 
-/* Stages of a work. */
+/*
+ * Where a work is. One compare-exchange decides whether it begins.
+ *
+ *   state     is in                 moved by, to
+ *   HOME      nothing               offload: AWAY
+ *   AWAY      the executor          the executor's thread: BEGUN, or REVOKED if the loop is
+ *                                   ABORTING; work_cancel: REVOKED; offload, if the executor
+ *                                   refuses: what it was before
+ *   REVOKED   the executor; then    the loop, when it takes back_: BACK
+ *             the word, by back_
+ *   BEGUN     a thread; then the    likewise
+ *             word, by back_
+ *   BACK      nothing               offload: AWAY
+ */
 enum {
     LOOP_SCHEDULER_HOME_,    /* all zero: never offloaded */
     LOOP_SCHEDULER_AWAY_,    /* given to the executor */
@@ -3016,33 +3172,62 @@ typedef struct loop_scheduler_queue_ {
     uint32_t count;
 } loop_scheduler_queue_;
 
+/* What the calls of the API do when their fast path does not do. init puts a pointer to these into
+ * the loop. So a file that only posts contains its fast path, and the rest is in the file that
+ * initialises. The descriptor, offload, coroutines and health are not here, for few programs use
+ * them: a file that does so contains them, and they reach the rest through this table. */
+typedef struct loop_scheduler_slow_ {
+    int (*post)(loop_scheduler *l, loop_scheduler_task *task, int64_t timeout_ns);
+    int (*push)(loop_scheduler *l, loop_scheduler_task *task, bool always);
+    int (*cancel)(loop_scheduler *l, loop_scheduler_task *task);
+    int (*call)(loop_scheduler *l, int (*fn)(void *), void *arg, int *result, int64_t timeout_ns);
+    int (*start_timer)(loop_scheduler *l, loop_scheduler_timer *timer, int64_t delay_ns,
+                       int64_t period_ns, bool closing);
+    int (*cancel_timer)(loop_scheduler *l, loop_scheduler_timer *timer);
+    int (*start)(loop_scheduler *l);
+    int (*run)(loop_scheduler *l);
+    int (*run_once)(loop_scheduler *l, int64_t timeout_ns, int nothing);
+    void (*rouse)(loop_scheduler *l, uint64_t bits);
+    int (*close)(loop_scheduler *l, int how, int64_t timeout_ns);
+    int (*destroy)(loop_scheduler *l);
+} loop_scheduler_slow_;
+
 enum { LOOP_SCHEDULER_LINE_ = 64 };
 
+/*
+ * The loop. Its lock is that of place_.
+ *
+ *   by posters         word_, runner_, slow_, max_queue_, without the lock; room_, by its own
+ *                      steps; fd_write_, by whoever has cleared WATCHED, which comes with it
+ *   by the loop's      fresh_, fresh_busy_, was_woken_, awake_at_, cpus_, brief_, rounds_. It alone
+ *   thread alone       changes since_ and suspended_, under the lock, and so reads them without it
+ *   atomic             stop_: anybody sets it. stage_, next_timer_: change under the lock, and are
+ *                      read without it as a hint. fresh_count_, for others to see. rejected_ and
+ *                      wakers_, by their own steps
+ *   constant           slow_, max_queue_, and what stands under that heading
+ *   under the lock     everything else
+ *
+ * What is used most is at the beginning, where its offset takes one byte of an instruction.
+ */
 struct loop_scheduler {
-    /* What posters touch, in a cache line of its own. */
-    plim_counter word_;
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) runner_; /* as place_.thread, here for posters */
-    uint32_t max_queue_;                         /* constant; 0: it is not bounded */
-    char gap_[LOOP_SCHEDULER_LINE_];
-    plim_counter room_; /* places left in the queue, if it is bounded; in another line */
-    char second_gap_[LOOP_SCHEDULER_LINE_];
-
-    /* The lock, and what is read with it for each task. */
-    plim_place_ place_;                              /* its lock is the loop's */
+    /* The lock, and what is used with it for each task. */
+    plim_place_ place_;
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) stop_;       /* 1: somebody wants it to stop */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) next_timer_; /* no timer is due before, and perhaps none
                                                         then: after a cancel, or if there are very
-                                                        many. Under the lock, but read without it as
-                                                        a hint */
+                                                        many */
     loop_scheduler_queue_ queue_;                    /* what has been taken in, oldest first */
-    loop_scheduler_task *running_;                   /* the user's task that runs */
-    bool runs_;                                      /* something does */
-    bool timed_;                                     /* slow_ns is set; constant */
-    int wound_up_;                                /* the value of closing_ that the loop has seen */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) closing_; /* PLIM_OPEN_ and so on; changes under
-                                                     the lock */
-    int64_t since_;                               /* when the clock was last read */
-    uint64_t posted_, ran_, cancelled_;
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) stage_;      /* PLIM_OPEN_ and so on: see close */
+    int64_t since_;                                  /* when the clock was last read */
+    void *running_; /* the task or timer that what_ speaks of, and whose call may have yet to begin.
+                       A timer is only compared: its run may have freed it */
+    unsigned char what_; /* runs: LOOP_SCHEDULER_NOTHING_ and so on */
+    bool recheck_;       /* it closes, and the loop has to look what is left before it sleeps */
+    bool asleep_;        /* since marked_ */
+    bool was_woken_;     /* by somebody, from the last sleep, */
+    int64_t awake_at_;   /* which ended then */
+    int64_t marked_;     /* until when busy_ns and idle_ns count */
+    loop_scheduler_stats figures_; /* without those that a snapshot works out */
 
     /* Posts of the loop's own thread that have not been joined to the queue; that thread's alone,
      * and a signal handler's on it. */
@@ -3050,26 +3235,14 @@ struct loop_scheduler {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) fresh_count_; /* for others to see */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) fresh_busy_;  /* 1: keep out, we are in the middle of it */
 
-    /* The rest, under the lock if not said otherwise. */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) rejected_; /* atomic by itself */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) wakers_;   /* threads about to write to fd_: see there */
-    uint64_t wakes_, sleeps_, fired_;
-    uint32_t peak_queued_;
-    int64_t busy_, idle_, longest_;
-    int64_t marked_;       /* until when busy_ and idle_ count */
-    bool asleep_;          /* since marked_ */
-    bool was_woken_;       /* by somebody; the loop's thread's, until the sleep is counted, */
-    int64_t awake_at_;     /* and so is this */
-    uint32_t offloaded_;   /* works that are not back */
+    /* What is used now and then. */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) rejected_;
+    plim_counter wakers_;  /* less one for each thread that is about to write to fd_write_ */
     plim_list_ suspended_; /* coroutines that await an event, by kept_ */
-    uint32_t suspended_count_;
-    plim_list_ closers_;  /* threads that wait for the end */
-    int64_t drain_until_; /* when DRAIN becomes NOW */
-    bool hurried_;        /* it did */
-    bool late_;         /* the time of one who closes is over: coroutines must not wait any more */
-    bool over_;         /* closed, and nothing is left */
-    bool thread_known_; /* thread_ is set, and nobody joins it yet */
-    int thread_state_;  /* LOOP_SCHEDULER_NO_THREAD_ and so on */
+    plim_list_ waiters_;   /* threads in close, destroy and start: see loop_scheduler_wait_ */
+    int64_t until_;        /* when the time of the first who closes is over; 0: it is, so coroutines
+                              must not wait any more; PLIM_FOREVER: nobody has said */
+    int thread_state_;     /* LOOP_SCHEDULER_NO_THREAD_ and so on */
     plim_worker_thread thread_;
     int fd_, fd_write_; /* -1: there is none; written to by posters, see wakers_ */
     uint64_t fd_owed_;  /* bytes (Linux: counts) that were or will be written and not read */
@@ -3086,28 +3259,66 @@ struct loop_scheduler {
     size_t stack_size_;
     char name_[16];
 
-    /* Timers, under the lock. */
-    const void *firing_; /* the timer whose call has been decided on, and may have yet to begin; or
-                            NULL. For comparison only: its run may have freed it */
-    plim_timers_ timers_;
+    /* What posters touch, in cache lines of its own: room_ in another one than the word. */
+    char gap_[LOOP_SCHEDULER_LINE_];
+    plim_counter word_;
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) runner_; /* as place_.goal.thread, here for posters */
+    const loop_scheduler_slow_ *slow_;           /* constant */
+    uint32_t max_queue_;                         /* constant; 0: it is not bounded */
+    char second_gap_[LOOP_SCHEDULER_LINE_];
+    plim_counter room_; /* places left in the queue, if it is bounded */
+    char third_gap_[LOOP_SCHEDULER_LINE_];
+
+    plim_timers_ timers_; /* the largest part */
 };
 
+/* What runs. */
 enum {
-    LOOP_SCHEDULER_NO_THREAD_,  /* */
-    LOOP_SCHEDULER_HAS_THREAD_, /* it runs the loop, or is about to */
-    LOOP_SCHEDULER_ITS_OVER_    /* it has left the loop, and has to be joined */
+    LOOP_SCHEDULER_NOTHING_,
+    LOOP_SCHEDULER_TASK_,  /* of the user's */
+    LOOP_SCHEDULER_TIMER_, /* */
+    LOOP_SCHEDULER_OTHER_  /* a call, the end of a work, ... */
 };
 
-static inline void loop_scheduler_lock_(loop_scheduler *l)
+/*
+ * The loop's own thread. All changes are made under the lock.
+ *
+ *   state       thread_   moved by, to
+ *   NO_THREAD   not set   start: STARTING
+ *   STARTING    not set   start, when the thread is made: RUNNING; if none can be had: NO_THREAD;
+ *                         the thread, if it leaves the loop before that: GONE
+ *   RUNNING     set       the thread, when it leaves the loop: LEFT
+ *   GONE        not set   start, when it has noted thread_: LEFT
+ *   LEFT        set       whoever joins it: JOINING
+ *   JOINING     set       the same, when it is joined: NO_THREAD
+ */
+enum {
+    LOOP_SCHEDULER_NO_THREAD_,
+    LOOP_SCHEDULER_STARTING_, /* being made; it may run the loop already */
+    LOOP_SCHEDULER_RUNNING_,  /* it runs the loop, or is about to */
+    LOOP_SCHEDULER_GONE_,     /* it has left the loop before start has noted which it is */
+    LOOP_SCHEDULER_LEFT_,     /* it has left the loop, and has to be joined */
+    LOOP_SCHEDULER_JOINING_   /* somebody joins it */
+};
+
+/* To take the lock exists twice: inlined where every task and timer passes, by this name, and once
+ * as a function for all others. */
+PLIM_FAST_ void loop_scheduler_lock_fast_(loop_scheduler *l)
 {
-    plim_spin_lock_(&l->place_.lock);
+    plim_spin_lock_(&l->place_.goal.lock);
+}
+
+PLIM_CALLED_ void loop_scheduler_lock_(loop_scheduler *l)
+{
+    loop_scheduler_lock_fast_(l);
 }
 
 static inline void loop_scheduler_unlock_(loop_scheduler *l)
 {
-    plim_spin_unlock_(&l->place_.lock);
+    plim_spin_unlock_(&l->place_.goal.lock);
 }
 
+/* By the clock of the user's, if there is one. */
 static inline int64_t loop_scheduler_now_(const loop_scheduler *l)
 {
     return l->clock_ != NULL ? l->clock_(l->user_) : plim_now_();
@@ -3163,42 +3374,46 @@ static inline loop_scheduler_task *loop_scheduler_newest_(uint64_t word)
     return (loop_scheduler_task *)(uintptr_t)(word & ~LOOP_SCHEDULER_BITS_);
 }
 
+/* A step of the word; it wakes the loop if that sleeps. */
 static inline plim_step loop_scheduler_step_(uint64_t before, uint64_t after)
 {
     plim_step step = {after, (before & LOOP_SCHEDULER_ASLEEP_) != 0, 0, 0};
     return step;
 }
 
-/* Makes the descriptor readable. Failing with EAGAIN it is so already, and nothing else can. */
-PLIM_SLOW_ void loop_scheduler_signal_fd_(int fd);
-
-PLIM_SLOW_ void loop_scheduler_wakes_no_more_(loop_scheduler *l)
+/* Releases a permit. A function of its own, for all that are not in a hurry. */
+PLIM_SLOW_ void loop_scheduler_release_(plim_counter *c)
 {
-    uint64_t wakers = plim_load_relaxed_(&l->wakers_);
-    while (!plim_cas_release_(&l->wakers_, &wakers, wakers - 1)) {
-        continue;
-    }
+    plim_release_(c, 1);
 }
+
+/* Makes the descriptor readable. EAGAIN means that it is so already; no other error can occur. */
+PLIM_SLOW_ void loop_scheduler_signal_fd_(int fd);
 
 /*
  * A step that clears WATCHED. The descriptor may be closed, and its number given to another file,
- * as soon as the task that this publishes has run; so the thread is counted in wakers_ before the
- * step, and destroy waits until that is 0 again. That is the last touch.
+ * as soon as the task that this publishes has run. So the thread takes one from wakers_ before the
+ * step, into debt, and gives it back when it has written: its last touch. destroy adds one, and
+ * waits until it can have it: then nobody is in between.
  */
 PLIM_SLOW_ bool loop_scheduler_unwatch_(loop_scheduler *l, uint64_t *word, uint64_t after)
 {
-    plim_add_relaxed_(&l->wakers_, 1);
+    plim_reduce_(&l->wakers_, 1);
     (void)plim_load_acquire_(&l->word_.word); /* WATCHED came with fd_write_ */
-    bool done = plim_commit_release_(&l->word_, word, loop_scheduler_step_(*word, after));
+    const uint64_t seen = *word;
+    bool done = false;
+    while (!done && *word == seen) { /* it may fail for no reason */
+        done = plim_commit_release_(&l->word_, word, loop_scheduler_step_(seen, after));
+    }
     if (done) {
         loop_scheduler_signal_fd_(l->fd_write_);
     }
-    loop_scheduler_wakes_no_more_(l);
+    loop_scheduler_release_(&l->wakers_);
     return done;
 }
 
 /* Publishes a task. `always`: even if closed. After the step nothing is touched. */
-PLIM_FAST_ int loop_scheduler_push_(loop_scheduler *l, loop_scheduler_task *task, bool always)
+PLIM_CALLED_ int loop_scheduler_push_(loop_scheduler *l, loop_scheduler_task *task, bool always)
 {
     uint64_t word = plim_load_relaxed_(&l->word_.word);
     for (;;) {
@@ -3238,15 +3453,28 @@ static inline void loop_scheduler_rouse_locked_(loop_scheduler *l)
 {
     if ((plim_load_relaxed_(&l->word_.word) & (LOOP_SCHEDULER_ASLEEP_ | LOOP_SCHEDULER_WATCHED_)) !=
         0) {
-        loop_scheduler_rouse_(l, 0);
+        l->slow_->rouse(l, 0);
     }
+}
+
+/* Clears a bit that the loop has set for itself; false if somebody else has. Relaxed: it publishes
+ * nothing. */
+PLIM_SLOW_ bool loop_scheduler_clear_(loop_scheduler *l, uint64_t bit)
+{
+    uint64_t word = plim_load_relaxed_(&l->word_.word);
+    while ((word & bit) != 0) {
+        if (plim_commit_relaxed_(&l->word_, &word, loop_scheduler_step_(0, word & ~bit))) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Something that a loop which is being closed may have waited for is gone, without a trace: so it
  * has to look once more whether it is over. Under the lock. */
 static inline void loop_scheduler_less_is_left_(loop_scheduler *l)
 {
-    l->wound_up_ = PLIM_OPEN_;
+    l->recheck_ = plim_load_relaxed_(&l->stage_) != PLIM_OPEN_;
     loop_scheduler_rouse_locked_(l);
 }
 
@@ -3254,6 +3482,7 @@ static inline void loop_scheduler_less_is_left_(loop_scheduler *l)
 
 /* The queue: from the word to what runs next, under the lock. */
 
+/* Appends a chain of so many tasks, which older_ and newer_ connect. */
 static inline void loop_scheduler_append_(loop_scheduler_queue_ *queue, loop_scheduler_task *oldest,
                                           loop_scheduler_task *newest, uint32_t count)
 {
@@ -3294,7 +3523,7 @@ PLIM_CALLED_ void loop_scheduler_take_in_(loop_scheduler *l)
     loop_scheduler_fresh_busy_(
         l, 1); /* until the word is empty, too: or a handler's post gets behind */
     if (l->fresh_.count != 0) {
-        l->posted_ += l->fresh_.count;
+        l->figures_.posted += l->fresh_.count;
         loop_scheduler_append_(&l->queue_, l->fresh_.oldest, l->fresh_.newest, l->fresh_.count);
         l->fresh_.oldest = l->fresh_.newest = NULL;
         l->fresh_.count = 0;
@@ -3312,13 +3541,14 @@ PLIM_CALLED_ void loop_scheduler_take_in_(loop_scheduler *l)
                 oldest = oldest->older_;
                 count++;
             }
-            l->posted_ += count;
+            l->figures_.posted += count;
             loop_scheduler_append_(&l->queue_, oldest, newest, count);
             break;
         }
     }
     loop_scheduler_fresh_busy_(l, 0);
-    l->peak_queued_ = l->queue_.count > l->peak_queued_ ? l->queue_.count : l->peak_queued_;
+    l->figures_.peak_queued =
+        l->queue_.count > l->figures_.peak_queued ? l->queue_.count : l->figures_.peak_queued;
 }
 
 /* A task of ours, to be queued: by push_, or under the lock by queue_ours_. */
@@ -3330,10 +3560,11 @@ static inline void loop_scheduler_prepare_(loop_scheduler_task *task,
     plim_store_relaxed_(&task->state_, LOOP_SCHEDULER_QUEUED_ | LOOP_SCHEDULER_OURS_);
 }
 
+/* Queues a task of ours that is prepared. Under the lock. */
 static inline void loop_scheduler_queue_ours_(loop_scheduler *l, loop_scheduler_task *task)
 {
     loop_scheduler_append_(&l->queue_, task, task, 1);
-    l->posted_++;
+    l->figures_.posted++;
 }
 
 /* ==== src/loop_scheduler/turn.h =============================================================== */
@@ -3342,19 +3573,19 @@ static inline void loop_scheduler_queue_ours_(loop_scheduler *l, loop_scheduler_
 
 PLIM_SLOW_ void loop_scheduler_hurry_(loop_scheduler *l);
 
-static inline int loop_scheduler_closing_(const loop_scheduler *l)
+static inline int loop_scheduler_stage_(const loop_scheduler *l)
 {
-    return (int)plim_load_relaxed_(&l->closing_);
+    return (int)plim_load_relaxed_(&l->stage_);
 }
 
 /* Is it to stop? Not while it is being closed. */
 static inline bool loop_scheduler_stops_(const loop_scheduler *l)
 {
-    return plim_load_relaxed_(&l->stop_) != 0 && loop_scheduler_closing_(l) == PLIM_OPEN_;
+    return plim_load_relaxed_(&l->stop_) != 0 && loop_scheduler_stage_(l) == PLIM_OPEN_;
 }
 
 /* Something has run while every single thing is timed: NULL if it was not a task. */
-PLIM_CALLED_ void loop_scheduler_took_(loop_scheduler *l, loop_scheduler_task *task)
+PLIM_SLOW_ void loop_scheduler_took_(loop_scheduler *l, loop_scheduler_task *task)
 {
     int64_t now = loop_scheduler_now_(l), elapsed = now - l->since_;
     bool slow = elapsed >= l->slow_ns_;
@@ -3364,14 +3595,14 @@ PLIM_CALLED_ void loop_scheduler_took_(loop_scheduler *l, loop_scheduler_task *t
     }
     loop_scheduler_lock_(l);
     l->since_ = now;
-    l->longest_ = elapsed > l->longest_ ? elapsed : l->longest_;
+    l->figures_.longest_ns = elapsed > l->figures_.longest_ns ? elapsed : l->figures_.longest_ns;
     loop_scheduler_unlock_(l);
 }
 
 /* Runs the oldest task of the queue; false if there is none. */
 PLIM_FAST_ bool loop_scheduler_run_next_(loop_scheduler *l)
 {
-    loop_scheduler_lock_(l);
+    loop_scheduler_lock_fast_(l);
     loop_scheduler_task *task = l->queue_.oldest;
     if (task == NULL) {
         loop_scheduler_unlock_(l);
@@ -3379,23 +3610,22 @@ PLIM_FAST_ bool loop_scheduler_run_next_(loop_scheduler *l)
     }
     uint64_t state = plim_load_relaxed_(&task->state_);
     bool cancelled = (state & LOOP_SCHEDULER_STATE_) == LOOP_SCHEDULER_CANCELLED_ ||
-                     loop_scheduler_closing_(l) == PLIM_ABORTING_;
+                     loop_scheduler_stage_(l) >= PLIM_ABORTING_;
     loop_scheduler_unlink_(&l->queue_, task);
     task->older_ = task->newer_ = NULL; /* so that a post that is refused can restore them */
     plim_store_release_(&task->state_, LOOP_SCHEDULER_TAKEN_); /* see loop_scheduler_is_queued_ */
     void (*run)(loop_scheduler_task *, int) = task->run;
     loop_scheduler_task *shown = (state & LOOP_SCHEDULER_OURS_) != 0 ? NULL : task;
-    l->running_ = shown;
-    l->firing_ = NULL;
-    l->runs_ = true;
-    ++*(cancelled ? &l->cancelled_ : &l->ran_);
+    l->running_ = task;
+    l->what_ = shown != NULL ? LOOP_SCHEDULER_TASK_ : LOOP_SCHEDULER_OTHER_;
+    ++*(cancelled ? &l->figures_.cancelled : &l->figures_.ran);
     loop_scheduler_unlock_(l);
 
     if ((state & LOOP_SCHEDULER_ROOM_) != 0) {
         plim_release_(&l->room_, 1);
     }
     run(task, cancelled ? ECANCELED : 0);
-    if (l->timed_) {
+    if (l->slow_ns_ > 0) {
         loop_scheduler_took_(l, shown);
     }
     return true;
@@ -3418,8 +3648,7 @@ static inline void loop_scheduler_arm_(loop_scheduler *l, loop_scheduler_timer *
 
 /* A periodic timer is about to be called: when again? It keeps its phase, and leaves out what it
  * has missed. */
-static inline void loop_scheduler_rearm_(loop_scheduler *l, loop_scheduler_timer *timer,
-                                         int64_t now)
+PLIM_SLOW_ void loop_scheduler_rearm_(loop_scheduler *l, loop_scheduler_timer *timer, int64_t now)
 {
     int64_t next = plim_deadline_(timer->timer_.at, timer->period_);
     if (next <= now) {
@@ -3438,9 +3667,9 @@ static inline void loop_scheduler_look_ahead_(loop_scheduler *l)
 
 /* Calls the first timer that is due, unless it was started after this round began, that is, with a
  * sequence of `bound` or more; false if there is none. */
-PLIM_CALLED_ bool loop_scheduler_fire_next_(loop_scheduler *l, int64_t now, uint64_t bound)
+PLIM_HOT_ bool loop_scheduler_fire_next_(loop_scheduler *l, int64_t now, uint64_t bound)
 {
-    loop_scheduler_lock_(l);
+    loop_scheduler_lock_fast_(l);
     plim_timer_ *due = plim_timers_take_due_(&l->timers_, now, bound);
     if (due == NULL) {
         loop_scheduler_look_ahead_(l);
@@ -3453,14 +3682,13 @@ PLIM_CALLED_ bool loop_scheduler_fire_next_(loop_scheduler *l, int64_t now, uint
     } else {
         timer->state_ = LOOP_SCHEDULER_FIRED_;
     }
-    l->running_ = NULL;
-    l->firing_ = timer;
-    l->runs_ = true;
-    l->fired_++;
+    l->running_ = timer;
+    l->what_ = LOOP_SCHEDULER_TIMER_;
+    l->figures_.fired++;
     loop_scheduler_unlock_(l);
 
     timer->run(timer, 0);
-    if (l->timed_) {
+    if (l->slow_ns_ > 0) {
         loop_scheduler_took_(l, NULL);
     }
     return true;
@@ -3471,9 +3699,9 @@ static inline void loop_scheduler_count_sleep_(loop_scheduler *l)
 {
     if (l->asleep_) {
         l->since_ = l->awake_at_ > l->since_ ? l->awake_at_ : l->since_;
-        l->idle_ += l->since_ - l->marked_;
+        l->figures_.idle_ns += l->since_ - l->marked_;
         l->marked_ = l->since_;
-        l->wakes_ += l->was_woken_;
+        l->figures_.wakes += l->was_woken_;
         l->asleep_ = false;
     }
 }
@@ -3485,7 +3713,7 @@ static inline void loop_scheduler_count_sleep_(loop_scheduler *l)
  * ran. since_ is the time when it begins, and when it ends.
  */
 enum { LOOP_SCHEDULER_ROUND_ = 64 };
-PLIM_CALLED_ bool loop_scheduler_turn_(loop_scheduler *l)
+PLIM_HOT_ bool loop_scheduler_turn_(loop_scheduler *l)
 {
     bool ran = false, more = true;
     loop_scheduler_lock_(l);
@@ -3517,33 +3745,22 @@ PLIM_CALLED_ bool loop_scheduler_turn_(loop_scheduler *l)
             break;
         }
         ran = true;
-        more = (fired == LOOP_SCHEDULER_ROUND_ || (tasks > 0 && done > 0)) &&
-               !loop_scheduler_stops_(l);
-        bool drains = loop_scheduler_closing_(l) == PLIM_DRAINING_;
+        more = fired == LOOP_SCHEDULER_ROUND_ || tasks > 0;
+        bool drains = loop_scheduler_stage_(l) == PLIM_DRAINING_;
         int64_t drained = drains ? plim_now_() : 0;
         now = loop_scheduler_now_(l);
         loop_scheduler_lock_(l);
         int64_t elapsed = now - l->since_;
-        l->longest_ = elapsed > l->longest_ ? elapsed : l->longest_;
+        l->figures_.longest_ns =
+            elapsed > l->figures_.longest_ns ? elapsed : l->figures_.longest_ns;
         l->since_ = now;
-        if (drains && drained >= l->drain_until_) {
+        if (drains && drained >= l->until_) {
             loop_scheduler_hurry_(l);
         }
     }
-    l->running_ = NULL;
-    l->firing_ = NULL;
-    l->runs_ = false;
+    l->what_ = LOOP_SCHEDULER_NOTHING_;
     loop_scheduler_unlock_(l);
     return ran;
-}
-
-/* Reads the clock. */
-static inline void loop_scheduler_renew_(loop_scheduler *l)
-{
-    int64_t now = loop_scheduler_now_(l);
-    loop_scheduler_lock_(l);
-    l->since_ = now > l->since_ ? now : l->since_;
-    loop_scheduler_unlock_(l);
 }
 
 /* Looks for a while whether something is posted. If the last sleep was over at once, the CPU is
@@ -3589,15 +3806,15 @@ PLIM_SLOW_ void loop_scheduler_spin_(loop_scheduler *l)
  * the lock: it sets stop_ and then makes a step of the word. If that is before the one that sets
  * ASLEEP, which acquires, stop_ is seen below; if it is after it, it ends the sleep.
  */
-PLIM_CALLED_ void loop_scheduler_sleep_(loop_scheduler *l, int64_t until)
+PLIM_SLOW_ void loop_scheduler_sleep_(loop_scheduler *l, int64_t until)
 {
     loop_scheduler_spin_(l);
-    loop_scheduler_renew_(l);
+    int64_t now = loop_scheduler_now_(l);
     loop_scheduler_lock_(l);
+    l->since_ = now > l->since_ ? now : l->since_;
     int64_t before = l->since_, next = (int64_t)plim_load_relaxed_(&l->next_timer_);
     uint64_t word = plim_load_relaxed_(&l->word_.word);
-    bool sleeps = l->queue_.count == 0 && l->fresh_.count == 0 && next > before &&
-                  loop_scheduler_closing_(l) == l->wound_up_;
+    bool sleeps = l->queue_.count == 0 && l->fresh_.count == 0 && next > before && !l->recheck_;
     bool asleep = false;
     while (sleeps && !asleep && loop_scheduler_newest_(word) == NULL) {
         asleep = plim_commit_acquire_(&l->word_, &word,
@@ -3611,10 +3828,10 @@ PLIM_CALLED_ void loop_scheduler_sleep_(loop_scheduler *l, int64_t until)
     if (l->fresh_.count != 0) { /* a signal handler on this thread: from now on it uses the word */
         until = 0;
     }
-    l->busy_ += before - l->marked_;
+    l->figures_.busy_ns += before - l->marked_;
     l->marked_ = before;
     l->asleep_ = true;
-    l->sleeps_++;
+    l->figures_.sleeps++;
     loop_scheduler_unlock_(l);
 
     if (!loop_scheduler_stops_(l)) {
@@ -3625,17 +3842,9 @@ PLIM_CALLED_ void loop_scheduler_sleep_(loop_scheduler *l, int64_t until)
         plim_park_(&l->word_, PLIM_LANE_NORMAL, plim_half_(word, PLIM_LANE_NORMAL),
                    timer < until ? timer : until);
     }
-    word = plim_load_relaxed_(&l->word_.word);
-    while ((word & LOOP_SCHEDULER_ASLEEP_) != 0) {
-        if (plim_commit_relaxed_(&l->word_, &word,
-                                 loop_scheduler_step_(0, word & ~LOOP_SCHEDULER_ASLEEP_))) {
-            asleep = false;
-            break;
-        }
-    }
-
+    /* If somebody else has cleared ASLEEP, it has made a wake-up call. */
+    l->was_woken_ = !loop_scheduler_clear_(l, LOOP_SCHEDULER_ASLEEP_);
     l->awake_at_ = loop_scheduler_now_(l);
-    l->was_woken_ = asleep; /* it was somebody else who cleared ASLEEP, and so called */
     l->brief_ = l->awake_at_ - before < PLIM_HURRIED_NS_;
 }
 
@@ -3731,9 +3940,11 @@ static inline void loop_scheduler_close_fd_(loop_scheduler *l)
     if (l->fd_ >= 0) {
         close(l->fd_);
     }
-    if (l->fd_write_ >= 0 && l->fd_write_ != l->fd_) {
+#ifndef __linux__
+    if (l->fd_write_ >= 0) {
         close(l->fd_write_);
     }
+#endif
     errno = saved;
 }
 
@@ -3751,8 +3962,8 @@ static inline bool loop_scheduler_watch_fd_(loop_scheduler *l)
         return false;
     }
     l->fd_owed_++;
-    if (l->queue_.count != 0 || plim_load_relaxed_(&l->fresh_count_) != 0 ||
-        loop_scheduler_closing_(l) != l->wound_up_ || l->over_) {
+    if (l->queue_.count != 0 || plim_load_relaxed_(&l->fresh_count_) != 0 || l->recheck_ ||
+        loop_scheduler_stage_(l) == PLIM_OVER_) {
         return true; /* over: so that whoever waits for it learns that */
     }
     while (loop_scheduler_newest_(word) == NULL) {
@@ -3764,14 +3975,11 @@ static inline bool loop_scheduler_watch_fd_(loop_scheduler *l)
     return true;
 }
 
+/* Somebody runs the loop: nobody has to signal. Reads away what others have signalled. */
 static inline void loop_scheduler_unwatch_fd_(loop_scheduler *l)
 {
-    uint64_t word = plim_load_relaxed_(&l->word_.word);
-    while ((word & LOOP_SCHEDULER_WATCHED_) != 0) {
-        if (plim_commit_relaxed_(&l->word_, &word,
-                                 loop_scheduler_step_(0, word & ~LOOP_SCHEDULER_WATCHED_))) {
-            l->fd_owed_--; /* nobody has signalled, and nobody will */
-        }
+    if (loop_scheduler_clear_(l, LOOP_SCHEDULER_WATCHED_)) {
+        l->fd_owed_--; /* nobody has signalled, and nobody will */
     }
     if (l->fd_owed_ > 0) {
         l->fd_owed_ -= loop_scheduler_read_fd_(l);
@@ -3782,21 +3990,28 @@ static inline void loop_scheduler_unwatch_fd_(loop_scheduler *l)
 
 /* Running the loop on the thread of the caller. */
 
+/* Does its own thread run it, or is about to? */
+static inline bool loop_scheduler_has_thread_(const loop_scheduler *l)
+{
+    return l->thread_state_ == LOOP_SCHEDULER_STARTING_ ||
+           l->thread_state_ == LOOP_SCHEDULER_RUNNING_;
+}
+
 /* The calling thread begins to run the loop. */
-PLIM_CALLED_ int loop_scheduler_enter_(loop_scheduler *l, bool own_thread)
+PLIM_SLOW_ int loop_scheduler_enter_(loop_scheduler *l, bool own_thread)
 {
     uint64_t self = plim_thread_id_();
     int64_t now = loop_scheduler_now_(l);
     loop_scheduler_lock_(l);
-    uint64_t other = plim_load_relaxed_(&l->place_.thread);
-    int error = other == self                                                   ? EDEADLK
-                : other != 0                                                    ? EBUSY
-                : l->thread_state_ == LOOP_SCHEDULER_HAS_THREAD_ && !own_thread ? EBUSY
-                : l->over_                                                      ? ESHUTDOWN
-                                                                                : 0;
+    uint64_t other = plim_load_relaxed_(&l->place_.goal.thread);
+    int error = other == self                                  ? EDEADLK
+                : other != 0                                   ? EBUSY
+                : loop_scheduler_has_thread_(l) && !own_thread ? EBUSY
+                : loop_scheduler_stage_(l) == PLIM_OVER_       ? ESHUTDOWN
+                                                               : 0;
     if (error == 0) {
         plim_place_ **here = l->place_.here();
-        plim_store_relaxed_(&l->place_.thread, self);
+        plim_store_relaxed_(&l->place_.goal.thread, self);
         plim_store_relaxed_(&l->runner_, self);
         l->place_.outer = *here;
         *here = &l->place_;
@@ -3810,59 +4025,68 @@ PLIM_CALLED_ int loop_scheduler_enter_(loop_scheduler *l, bool own_thread)
     return error;
 }
 
-/* Wakes the threads blocked in close. If the loop is over, wakes all of them; otherwise wakes one,
- * which takes over and runs what is left. */
-static inline void loop_scheduler_tell_closers_(loop_scheduler *l, plim_list_ *woken)
+/*
+ * Waits until something has changed, at most until then. Under the lock, which is let go in
+ * between. The caller looks again whether it was what it waits for, and at the clock.
+ *
+ * Why no change goes unnoticed. Four things are waited for: that a closed loop is over and its
+ * thread out of it, that nobody runs it, that its own thread has left it or need not do so any
+ * more, and that this thread is joined, or can be. All of them come under the lock: when a thread
+ * leaves the loop, when start knows its thread or that there is none, when a thread is joined, and
+ * when closing begins. Each of these four sections ends all waits, by unlock_and_wake_. Whoever
+ * waits has looked, and joined the list, in one section: so it saw the change, or is woken by it.
+ */
+PLIM_SLOW_ void loop_scheduler_wait_(loop_scheduler *l, int64_t until)
 {
-    if (l->over_) {
-        plim_end_waits_(woken, &l->closers_, 0);
-        return;
-    }
-    for (plim_node_ *at = l->closers_.first; at != NULL; at = at->next) {
-        if (plim_end_wait_(woken, &l->closers_, (plim_waiter_ *)(void *)at, EAGAIN)) {
-            return;
-        }
+    plim_waiter_ self;
+    plim_waiter_init_(&self);
+    plim_append_(&l->waiters_, &self.node);
+    loop_scheduler_unlock_(l);
+    int error = plim_sleep_(&self, until == PLIM_FOREVER ? until : until - plim_now_(), true);
+    loop_scheduler_lock_(l);
+    if (error != 0) {
+        plim_unlink_(&l->waiters_, &self.node);
     }
 }
 
-static inline void loop_scheduler_wake_closers_(plim_list_ *woken)
+/* Ends all waits, and the section. They are woken after it, for that may take a system call. */
+PLIM_SLOW_ void loop_scheduler_unlock_and_wake_(loop_scheduler *l)
 {
-    for (plim_node_ *next, *at = woken->first; at != NULL; at = next) {
+    plim_list_ woken = {NULL, NULL};
+    if (l->waiters_.first != NULL) {
+        plim_end_waits_(&woken, &l->waiters_, 0);
+    }
+    loop_scheduler_unlock_(l);
+    for (plim_node_ *next, *at = woken.first; at != NULL; at = next) {
         next = at->next; /* before it wakes: then its frame is gone */
-        plim_release_(&((plim_waiter_ *)(void *)at)->wake, 1);
+        loop_scheduler_release_(&((plim_waiter_ *)(void *)at)->wake);
     }
 }
 
 /* And ends to run it. Once the lock is let go somebody else may run, close and destroy it. */
-PLIM_CALLED_ void loop_scheduler_leave_(loop_scheduler *l, bool own_thread)
+PLIM_SLOW_ void loop_scheduler_leave_(loop_scheduler *l, bool own_thread)
 {
-    plim_list_ woken = {NULL, NULL};
     int64_t now = loop_scheduler_now_(l);
     loop_scheduler_lock_(l);
     loop_scheduler_count_sleep_(l);
-    l->busy_ += now - l->marked_;
-    l->running_ = NULL;
-    l->firing_ = NULL;
-    l->runs_ = false;
+    l->figures_.busy_ns += now - l->marked_;
+    l->what_ = LOOP_SCHEDULER_NOTHING_;
     *l->place_.here() = l->place_.outer;
-    plim_store_relaxed_(&l->place_.thread, 0);
+    plim_store_relaxed_(&l->place_.goal.thread, 0);
     plim_store_relaxed_(&l->runner_, 0);
     plim_store_relaxed_(&l->stop_, 0); /* whether it was seen or not: it was for this run */
     if (own_thread) {
-        l->thread_state_ = LOOP_SCHEDULER_ITS_OVER_;
+        l->thread_state_ = l->thread_state_ == LOOP_SCHEDULER_RUNNING_ ? LOOP_SCHEDULER_LEFT_
+                                                                       : LOOP_SCHEDULER_GONE_;
     }
     bool signals = loop_scheduler_watch_fd_(l);
     if (signals) {
-        plim_add_relaxed_(&l->wakers_, 1);
+        plim_reduce_(&l->wakers_, 1);
     }
-    if (loop_scheduler_closing_(l) != PLIM_OPEN_) {
-        loop_scheduler_tell_closers_(l, &woken);
-    }
-    loop_scheduler_unlock_(l);
-    loop_scheduler_wake_closers_(&woken);
+    loop_scheduler_unlock_and_wake_(l);
     if (signals) {
-        loop_scheduler_signal_fd_(l->fd_write_); /* is there while we are one of wakers_ */
-        loop_scheduler_wakes_no_more_(l);
+        loop_scheduler_signal_fd_(l->fd_write_); /* is there until we give back what we took */
+        loop_scheduler_release_(&l->wakers_);
     }
 }
 
@@ -3870,17 +4094,17 @@ PLIM_SLOW_ void loop_scheduler_wind_up_(loop_scheduler *l);
 
 /* A turn, or a sleep until then if there was nothing to do, or closing. Returns 0 something ran;
  * ETIMEDOUT nothing did; ECANCELED stopped; ESHUTDOWN all is over. */
-static inline int loop_scheduler_step_once_(loop_scheduler *l, int64_t until)
+PLIM_CALLED_ int loop_scheduler_step_once_(loop_scheduler *l, int64_t until)
 {
     for (;;) {
         if (loop_scheduler_stops_(l)) {
             return ECANCELED;
         }
         bool ran = loop_scheduler_turn_(l);
-        if (loop_scheduler_closing_(l) != PLIM_OPEN_) {
+        if (loop_scheduler_stage_(l) != PLIM_OPEN_) {
             loop_scheduler_wind_up_(l);
         }
-        if (ran || l->over_) {
+        if (ran || loop_scheduler_stage_(l) == PLIM_OVER_) {
             return ran ? 0 : ESHUTDOWN;
         }
         if (until <= 0 || (until != PLIM_FOREVER && plim_now_() >= until)) {
@@ -3901,7 +4125,7 @@ static inline void loop_scheduler_run_on_(loop_scheduler *l)
     }
 }
 
-static inline int loop_scheduler_run(loop_scheduler *l)
+PLIM_SLOW_ int loop_scheduler_run_(loop_scheduler *l)
 {
     int error = loop_scheduler_enter_(l, false);
     if (error == 0) {
@@ -3912,8 +4136,9 @@ static inline int loop_scheduler_run(loop_scheduler *l)
 }
 
 /* A turn, and what to say if nothing ran. */
-static inline int loop_scheduler_one_turn_(loop_scheduler *l, int64_t until, int nothing)
+PLIM_SLOW_ int loop_scheduler_run_once_(loop_scheduler *l, int64_t timeout_ns, int nothing)
 {
+    int64_t until = timeout_ns > 0 ? plim_deadline_(plim_now_(), timeout_ns) : 0;
     int error = loop_scheduler_enter_(l, false);
     if (error != 0) {
         return error;
@@ -3921,23 +4146,6 @@ static inline int loop_scheduler_one_turn_(loop_scheduler *l, int64_t until, int
     int end = loop_scheduler_step_once_(l, until);
     loop_scheduler_leave_(l, false);
     return end == ETIMEDOUT || end == ECANCELED ? nothing : end;
-}
-
-static inline int loop_scheduler_run_once(loop_scheduler *l, int64_t timeout_ns)
-{
-    int64_t until = timeout_ns > 0 ? plim_deadline_(plim_now_(), timeout_ns) : 0;
-    return loop_scheduler_one_turn_(l, until, ETIMEDOUT);
-}
-
-static inline int loop_scheduler_poll(loop_scheduler *l)
-{
-    return loop_scheduler_one_turn_(l, 0, EAGAIN);
-}
-
-static inline void loop_scheduler_stop(loop_scheduler *l)
-{
-    plim_store_relaxed_(&l->stop_, 1);
-    loop_scheduler_rouse_(l, 0); /* see loop_scheduler_sleep_ */
 }
 
 /* ==== src/loop_scheduler/thread.h ============================================================= */
@@ -3950,6 +4158,7 @@ PLIM_SLOW_ void loop_scheduler_thread_lost_(void *arg)
     loop_scheduler_leave_((loop_scheduler *)arg, true);
 }
 
+/* What the loop's own thread runs. */
 PLIM_SLOW_ plim_worker_result loop_scheduler_thread_(void *arg)
 {
     loop_scheduler *l = (loop_scheduler *)arg;
@@ -3965,49 +4174,44 @@ PLIM_SLOW_ plim_worker_result loop_scheduler_thread_(void *arg)
 /* Has the loop's own thread been told to stop, and not left the loop yet? */
 static inline bool loop_scheduler_is_stopping_(const loop_scheduler *l)
 {
-    return l->thread_state_ == LOOP_SCHEDULER_HAS_THREAD_ && loop_scheduler_stops_(l);
+    return loop_scheduler_has_thread_(l) && loop_scheduler_stops_(l);
 }
 
-/* Waits for the end of the loop's own thread, if it has left the loop. Under the lock, which is let
- * go meanwhile. This is not a wait for the loop: somebody else may run that by now. */
+/* Joins the loop's own thread, if it has left the loop, or waits until somebody else has. Under the
+ * lock, which is let go in between. This is not a wait for the loop: somebody else may run that by
+ * now. */
 PLIM_SLOW_ void loop_scheduler_reap_(loop_scheduler *l)
 {
-    while (l->thread_state_ == LOOP_SCHEDULER_ITS_OVER_) {
-        bool joins = l->thread_known_;
-        l->thread_known_ = false; /* so that nobody else joins it */
+    while (l->thread_state_ > LOOP_SCHEDULER_RUNNING_) {
+        if (l->thread_state_ != LOOP_SCHEDULER_LEFT_) {
+            loop_scheduler_wait_(l, PLIM_FOREVER);
+            continue;
+        }
+        l->thread_state_ = LOOP_SCHEDULER_JOINING_; /* so that nobody else does */
         loop_scheduler_unlock_(l);
-        if (joins) {
-            plim_worker_join_(l->thread_);
-        } else { /* who started it has yet to say which it is; or another joins it */
-            plim_nap_(plim_now_() + PLIM_NAP_NS_);
-        }
+        plim_worker_join_(l->thread_);
         loop_scheduler_lock_(l);
-        if (joins) {
-            l->thread_state_ = LOOP_SCHEDULER_NO_THREAD_;
-        }
+        l->thread_state_ = LOOP_SCHEDULER_NO_THREAD_;
+        loop_scheduler_unlock_and_wake_(l);
+        loop_scheduler_lock_(l);
     }
 }
 
-/* The same, and before that waits for a thread that has been told to stop: 0, EDEADLK. By naps and
- * not by a join, for the loop may be closed meanwhile, and then the thread stays, for works that
- * may wait for us. If somebody starts a newer thread after that, it is theirs, and not waited for.
- */
+/* The same, and before that waits for a thread that has been told to stop: 0, EDEADLK. Not by a
+ * join, for the loop may be closed in the meantime. Then the thread stays, for works that may wait
+ * for us. */
 PLIM_SLOW_ int loop_scheduler_reap_stopped_(loop_scheduler *l)
 {
-    int64_t pause = PLIM_NAP_NS_;
     if (loop_scheduler_is_stopping_(l)) {
-        loop_scheduler_unlock_(l);
         plim_place_ *here = *l->place_.here();
-        bool may = plim_may_wait_(here, &l->place_, NULL);
+        loop_scheduler_unlock_(l);
+        bool may = plim_may_wait_(here, &l->place_.goal, NULL);
         loop_scheduler_lock_(l);
-        while (may && loop_scheduler_is_stopping_(l)) {
-            loop_scheduler_unlock_(l);
-            plim_nap_(plim_now_() + pause);
-            pause = pause < PLIM_MS(1) ? 2 * pause : pause; /* a task may take its time */
-            loop_scheduler_lock_(l);
-        }
         if (!may) {
             return EDEADLK;
+        }
+        while (loop_scheduler_is_stopping_(l)) {
+            loop_scheduler_wait_(l, PLIM_FOREVER);
         }
         loop_scheduler_unlock_(l);
         plim_wait_over_(here);
@@ -4017,23 +4221,22 @@ PLIM_SLOW_ int loop_scheduler_reap_stopped_(loop_scheduler *l)
     return 0;
 }
 
-static inline int loop_scheduler_start(loop_scheduler *l)
+PLIM_SLOW_ int loop_scheduler_start_(loop_scheduler *l)
 {
-    plim_list_ woken = {NULL, NULL};
     plim_worker_thread thread;
     if (loop_scheduler_is_current(l)) {
         return EBUSY;
     }
     loop_scheduler_lock_(l);
     int error = loop_scheduler_reap_stopped_(l);
-    error = error != 0                                 ? error
-            : loop_scheduler_closing_(l) != PLIM_OPEN_ ? ESHUTDOWN
+    error = error != 0                               ? error
+            : loop_scheduler_stage_(l) != PLIM_OPEN_ ? ESHUTDOWN
             : l->thread_state_ != LOOP_SCHEDULER_NO_THREAD_ ||
-                    plim_load_relaxed_(&l->place_.thread) != 0
+                    plim_load_relaxed_(&l->place_.goal.thread) != 0
                 ? EBUSY
                 : 0;
     if (error == 0) {
-        l->thread_state_ = LOOP_SCHEDULER_HAS_THREAD_;
+        l->thread_state_ = LOOP_SCHEDULER_STARTING_;
     }
     loop_scheduler_unlock_(l);
     if (error != 0) {
@@ -4043,13 +4246,12 @@ static inline int loop_scheduler_start(loop_scheduler *l)
     loop_scheduler_lock_(l);
     if (error == 0) {
         l->thread_ = thread;
-        l->thread_known_ = true;
+        l->thread_state_ = l->thread_state_ == LOOP_SCHEDULER_GONE_ ? LOOP_SCHEDULER_LEFT_
+                                                                    : LOOP_SCHEDULER_RUNNING_;
     } else {
         l->thread_state_ = LOOP_SCHEDULER_NO_THREAD_;
-        loop_scheduler_tell_closers_(l, &woken);
     }
-    loop_scheduler_unlock_(l);
-    loop_scheduler_wake_closers_(&woken);
+    loop_scheduler_unlock_and_wake_(l);
     return error;
 }
 
@@ -4059,7 +4261,7 @@ static inline int loop_scheduler_fd(loop_scheduler *l)
     loop_scheduler_lock_(l);
     if (l->fd_ < 0) {
         loop_scheduler_open_fd_(l);
-        signals = plim_load_relaxed_(&l->place_.thread) == 0 && loop_scheduler_watch_fd_(l);
+        signals = plim_load_relaxed_(&l->place_.goal.thread) == 0 && loop_scheduler_watch_fd_(l);
     }
     int fd = l->fd_;
     if (signals) {
@@ -4077,7 +4279,7 @@ static inline int64_t loop_scheduler_next_timeout(loop_scheduler *l)
     int64_t next = (int64_t)plim_load_relaxed_(&l->next_timer_);
     bool ready = l->queue_.count != 0 || plim_load_relaxed_(&l->fresh_count_) != 0 ||
                  loop_scheduler_newest_(plim_load_relaxed_(&l->word_.word)) != NULL ||
-                 loop_scheduler_closing_(l) != l->wound_up_ || l->over_;
+                 l->recheck_ || loop_scheduler_stage_(l) == PLIM_OVER_;
     loop_scheduler_unlock_(l);
     return ready || next <= now ? 0 : next == PLIM_FOREVER ? next : next - now;
 }
@@ -4087,12 +4289,13 @@ static inline int64_t loop_scheduler_next_timeout(loop_scheduler *l)
 /* Posts, and their cancellation. */
 
 /* Counts a refusal. */
-PLIM_SLOW_ int loop_scheduler_refuse_(loop_scheduler *l, int error)
+static inline int loop_scheduler_refuse_(loop_scheduler *l, int error)
 {
     plim_add_relaxed_(&l->rejected_, 1);
     return error;
 }
 
+/* Queues a post of the loop's own thread, without an atomic step. */
 static inline void loop_scheduler_append_fresh_(loop_scheduler *l, loop_scheduler_task *task)
 {
     loop_scheduler_fresh_busy_(l, 1);
@@ -4106,36 +4309,25 @@ static inline void loop_scheduler_append_fresh_(loop_scheduler *l, loop_schedule
  * it goes behind theirs. (A signal handler that has interrupted this very thread in the middle of
  * it, or when it was about to sleep, goes to the word, too.)
  */
-static inline int loop_scheduler_post_own_(loop_scheduler *l, loop_scheduler_task *task)
+static inline bool loop_scheduler_needs_no_step_(const loop_scheduler *l, uint64_t word)
 {
-    if (loop_scheduler_closing_(l) == PLIM_ABORTING_ || l->over_) {
-        return ESHUTDOWN;
-    }
-    if ((plim_load_relaxed_(&l->word_.word) & ~LOOP_SCHEDULER_CLOSED_) != 0 ||
-        plim_load_relaxed_(&l->fresh_busy_) != 0) {
-        return loop_scheduler_push_(l, task, true);
-    }
-    loop_scheduler_append_fresh_(l, task);
-    return 0;
+    return (word & ~LOOP_SCHEDULER_CLOSED_) == 0 && plim_load_relaxed_(&l->fresh_busy_) == 0;
 }
 
-/* Takes a place in a bounded queue. */
-PLIM_SLOW_ int loop_scheduler_take_room_(loop_scheduler *l, int64_t timeout_ns)
+/* The queue is full: waits for a place in it. */
+PLIM_SLOW_ int loop_scheduler_await_room_(loop_scheduler *l, int64_t timeout_ns)
 {
-    int error = plim_try_acquire_(&l->room_, 1);
-    if (error != EAGAIN || timeout_ns < 0) {
-        return error;
-    }
-    if (timeout_ns == 0) {
-        return ETIMEDOUT;
+    int error;
+    if (timeout_ns <= 0) {
+        return timeout_ns < 0 ? EAGAIN : ETIMEDOUT;
     }
     if (loop_scheduler_is_current(l)) {
         return EDEADLK;
     }
     plim_place_ *here = *l->place_.here();
-    if (!plim_may_wait_(here, &l->place_, &l->room_)) {
+    if (!plim_may_wait_(here, &l->place_.goal, &l->room_)) {
         /* There may be room by now. */
-        return plim_try_acquire_(&l->room_, 1) == 0 ? 0 : EDEADLK;
+        return plim_acquire_(&l->room_, PLIM_WAITERS_MAX, 0) == 0 ? 0 : EDEADLK;
     }
     while ((error = plim_acquire_(&l->room_, PLIM_WAITERS_MAX, timeout_ns)) == EAGAIN) {
         plim_thread_yield_(); /* half a million threads stand there already */
@@ -4154,13 +4346,29 @@ static inline bool loop_scheduler_is_queued_(const loop_scheduler_task *task)
     return state == LOOP_SCHEDULER_QUEUED_ || state == LOOP_SCHEDULER_CANCELLED_;
 }
 
+/* Can it be queued? 0, EINVAL, EALREADY. */
+static inline int loop_scheduler_may_post_(const loop_scheduler_task *task)
+{
+    return task == NULL || task->run == NULL ? EINVAL
+           : loop_scheduler_is_queued_(task) ? EALREADY
+                                             : 0;
+}
+
+/* A post that is bounded, or the loop's own, or to a loop that sleeps or is closed. */
 PLIM_CALLED_ int loop_scheduler_post_slow_(loop_scheduler *l, loop_scheduler_task *task,
                                            int64_t timeout_ns)
 {
     bool own = loop_scheduler_is_current(l);
     /* The loop's own posts are bounded no more while it drains: room_ is closed. */
-    bool bounded = l->max_queue_ != 0 && !(own && loop_scheduler_closing_(l) != PLIM_OPEN_);
-    int error = bounded ? loop_scheduler_take_room_(l, timeout_ns) : 0;
+    bool bounded = l->max_queue_ != 0 && !(own && loop_scheduler_stage_(l) != PLIM_OPEN_);
+    int error = loop_scheduler_may_post_(task);
+    if (error != 0) {
+        return error;
+    }
+    if (bounded) {
+        error = plim_try_acquire_(&l->room_, 1);
+        error = error == EAGAIN ? loop_scheduler_await_room_(l, timeout_ns) : error;
+    }
     if (error == ESHUTDOWN && own) { /* this very moment */
         bounded = false;
     } else if (error != 0) {
@@ -4169,65 +4377,26 @@ PLIM_CALLED_ int loop_scheduler_post_slow_(loop_scheduler *l, loop_scheduler_tas
     uint64_t before = plim_load_relaxed_(&task->state_);
     plim_store_relaxed_(&task->state_,
                         LOOP_SCHEDULER_QUEUED_ | (bounded ? (uint64_t)LOOP_SCHEDULER_ROOM_ : 0));
-    error = own ? loop_scheduler_post_own_(l, task) : loop_scheduler_push_(l, task, false);
+    if (own && loop_scheduler_stage_(l) >= PLIM_ABORTING_) {
+        error = ESHUTDOWN;
+    } else if (own && loop_scheduler_needs_no_step_(l, plim_load_relaxed_(&l->word_.word))) {
+        loop_scheduler_append_fresh_(l, task);
+        return 0;
+    } else {
+        error = loop_scheduler_push_(l, task, own);
+    }
     if (error == 0) {
         return 0; /* the task may be gone, and so may the loop */
     }
     plim_store_relaxed_(&task->state_, before);
     task->older_ = NULL; /* as of every task that is not queued */
     if (bounded) {
-        plim_release_(&l->room_, 1);
+        loop_scheduler_release_(&l->room_);
     }
     return loop_scheduler_refuse_(l, error);
 }
 
-static inline int loop_scheduler_post(loop_scheduler *l, loop_scheduler_task *task)
-{
-    if (task == NULL || task->run == NULL) {
-        return EINVAL;
-    }
-    if (loop_scheduler_is_queued_(task)) {
-        return EALREADY;
-    }
-    uint64_t word = plim_load_relaxed_(&l->word_.word);
-    if (PLIM_LIKELY_(l->max_queue_ == 0)) {
-        if (loop_scheduler_is_current(l)) {
-            if (word == 0 && plim_load_relaxed_(&l->fresh_busy_) == 0) {
-                plim_store_relaxed_(&task->state_, LOOP_SCHEDULER_QUEUED_);
-                loop_scheduler_append_fresh_(l, task);
-                return 0;
-            }
-        } else {
-            /* The usual case: the loop is awake and open, and nothing but the word is needed. */
-            uint64_t state = plim_load_relaxed_(&task->state_);
-            plim_store_relaxed_(&task->state_, LOOP_SCHEDULER_QUEUED_);
-            while (PLIM_LIKELY_((word & LOOP_SCHEDULER_BITS_) == 0)) {
-                task->older_ = loop_scheduler_newest_(word);
-                if (PLIM_LIKELY_(plim_commit_release_(
-                        &l->word_, &word, loop_scheduler_step_(0, (uint64_t)(uintptr_t)task)))) {
-                    return 0;
-                }
-            }
-            plim_store_relaxed_(&task->state_, state);
-            task->older_ = NULL;
-        }
-    }
-    return loop_scheduler_post_slow_(l, task, LOOP_SCHEDULER_AT_ONCE_);
-}
-
-static inline int loop_scheduler_post_for(loop_scheduler *l, loop_scheduler_task *task,
-                                          int64_t timeout_ns)
-{
-    if (task == NULL || task->run == NULL) {
-        return EINVAL;
-    }
-    if (loop_scheduler_is_queued_(task)) {
-        return EALREADY;
-    }
-    return loop_scheduler_post_slow_(l, task, timeout_ns > 0 ? timeout_ns : 0);
-}
-
-static inline int loop_scheduler_cancel(loop_scheduler *l, loop_scheduler_task *task)
+PLIM_SLOW_ int loop_scheduler_cancel_(loop_scheduler *l, loop_scheduler_task *task)
 {
     loop_scheduler_lock_(l);
     uint64_t state = plim_load_relaxed_(&task->state_);
@@ -4256,6 +4425,7 @@ typedef struct loop_scheduler_call_ {
     plim_counter end;  /* gets its permit when it is over: the last touch */
 } loop_scheduler_call_;
 
+/* Its task: calls the function, and lets the caller go on. */
 static inline void loop_scheduler_called_(loop_scheduler_task *task, int status)
 {
     loop_scheduler_call_ *call = (loop_scheduler_call_ *)task->arg;
@@ -4264,7 +4434,7 @@ static inline void loop_scheduler_called_(loop_scheduler_task *task, int status)
         call->result = call->fn(call->arg);
     }
     plim_wait_over_(call->here);
-    plim_release_(&call->end, 1);
+    loop_scheduler_release_(&call->end);
 }
 
 /* The tasks that are in the word. By a step that changes nothing: it acquires what came with them.
@@ -4288,7 +4458,7 @@ PLIM_SLOW_ void loop_scheduler_withdraw_(loop_scheduler *l, loop_scheduler_task 
     while (loop_scheduler_newest_(word) == task) {
         uint64_t after = (uint64_t)(uintptr_t)task->older_ | (word & LOOP_SCHEDULER_CLOSED_);
         if (plim_commit_relaxed_(&l->word_, &word, loop_scheduler_step_(0, after))) {
-            l->posted_++;
+            l->figures_.posted++;
             return;
         }
         word = loop_scheduler_peek_(l);
@@ -4296,15 +4466,15 @@ PLIM_SLOW_ void loop_scheduler_withdraw_(loop_scheduler *l, loop_scheduler_task 
     for (loop_scheduler_task *at = loop_scheduler_newest_(word); at != NULL; at = at->older_) {
         if (at->older_ == task) {
             at->older_ = task->older_;
-            l->posted_++;
+            l->figures_.posted++;
             return;
         }
     }
     loop_scheduler_unlink_(&l->queue_, task);
 }
 
-static inline int loop_scheduler_call_for(loop_scheduler *l, int (*fn)(void *), void *arg,
-                                          int *result, int64_t timeout_ns)
+PLIM_SLOW_ int loop_scheduler_call_slow_(loop_scheduler *l, int (*fn)(void *), void *arg,
+                                         int *result, int64_t timeout_ns)
 {
     loop_scheduler_call_ call;
     if (fn == NULL) {
@@ -4322,7 +4492,7 @@ static inline int loop_scheduler_call_for(loop_scheduler *l, int (*fn)(void *), 
     call.arg = arg;
     plim_init_(&call.end, 0);
     plim_place_ *here = *l->place_.here();
-    if (!plim_may_wait_(here, &l->place_, NULL)) {
+    if (!plim_may_wait_(here, &l->place_.goal, NULL)) {
         return EDEADLK;
     }
     call.here = here;
@@ -4337,7 +4507,7 @@ static inline int loop_scheduler_call_for(loop_scheduler *l, int (*fn)(void *), 
         bool waits = loop_scheduler_is_queued_(&call.task);
         if (waits) {
             loop_scheduler_withdraw_(l, &call.task);
-            l->cancelled_++;
+            l->figures_.cancelled++;
             loop_scheduler_less_is_left_(l);
         }
         loop_scheduler_unlock_(l);
@@ -4355,11 +4525,6 @@ static inline int loop_scheduler_call_for(loop_scheduler *l, int (*fn)(void *), 
     return error;
 }
 
-static inline int loop_scheduler_call(loop_scheduler *l, int (*fn)(void *), void *arg, int *result)
-{
-    return loop_scheduler_call_for(l, fn, arg, result, PLIM_FOREVER);
-}
-
 /* ==== src/loop_scheduler/timer_calls.h ======================================================== */
 
 /* Starting and cancelling timers. */
@@ -4373,17 +4538,30 @@ static inline void loop_scheduler_tell_timer_(loop_scheduler_task *task, int sta
     timer->run(timer, ECANCELED);
 }
 
-/* Disarms it, or takes it back from being told. */
-static inline void loop_scheduler_disarm_(loop_scheduler *l, loop_scheduler_timer *timer)
+/* Is it armed, or about to be told that it was cancelled? */
+static inline bool loop_scheduler_is_pending_(const loop_scheduler_timer *timer)
+{
+    return timer->state_ == LOOP_SCHEDULER_ARMED_ ||
+           (timer->state_ == LOOP_SCHEDULER_UNTOLD_ && loop_scheduler_is_queued_(&timer->told_));
+}
+
+/* Disarms a timer that is pending, or takes it back from being told. */
+PLIM_SLOW_ void loop_scheduler_disarm_(loop_scheduler *l, loop_scheduler_timer *timer)
 {
     if (timer->state_ == LOOP_SCHEDULER_ARMED_) {
         plim_timers_disarm_(&l->timers_, &timer->timer_);
-    } else if (timer->state_ == LOOP_SCHEDULER_UNTOLD_ &&
-               loop_scheduler_is_queued_(&timer->told_)) {
+    } else {
         loop_scheduler_unlink_(&l->queue_, &timer->told_);
         plim_store_relaxed_(&timer->told_.state_, LOOP_SCHEDULER_TAKEN_);
-        l->posted_--;
+        l->figures_.posted--;
     }
+}
+
+/* Is its run being called, or about to be? */
+static inline bool loop_scheduler_is_firing_(const loop_scheduler *l,
+                                             const loop_scheduler_timer *timer)
+{
+    return l->running_ == timer && l->what_ == LOOP_SCHEDULER_TIMER_;
 }
 
 /* `closing`: even if the loop is being closed, as long as whoever closes has time. */
@@ -4391,14 +4569,16 @@ PLIM_CALLED_ int loop_scheduler_start_timer_(loop_scheduler *l, loop_scheduler_t
                                              int64_t delay_ns, int64_t period_ns, bool closing)
 {
     int64_t deadline = plim_deadline_(loop_scheduler_now_(l), delay_ns > 0 ? delay_ns : 0);
-    loop_scheduler_lock_(l);
-    if (loop_scheduler_closing_(l) != PLIM_OPEN_ && (!closing || l->late_)) {
+    loop_scheduler_lock_fast_(l);
+    if (loop_scheduler_stage_(l) != PLIM_OPEN_ && (!closing || l->until_ == 0)) {
         loop_scheduler_unlock_(l);
         return ESHUTDOWN;
     }
-    loop_scheduler_disarm_(l, timer);
-    if (timer->state_ == LOOP_SCHEDULER_IDLE_ && l->firing_ == timer) {
-        l->firing_ = NULL; /* that was another timer, in memory that has been used again */
+    if (loop_scheduler_is_pending_(timer)) {
+        loop_scheduler_disarm_(l, timer);
+    }
+    if (timer->state_ == LOOP_SCHEDULER_IDLE_ && loop_scheduler_is_firing_(l, timer)) {
+        l->what_ = LOOP_SCHEDULER_OTHER_; /* that was another timer, in memory used again */
     }
     timer->state_ = LOOP_SCHEDULER_ARMED_;
     timer->missed = 0;
@@ -4412,17 +4592,8 @@ PLIM_CALLED_ int loop_scheduler_start_timer_(loop_scheduler *l, loop_scheduler_t
     return 0;
 }
 
-static inline int loop_scheduler_timer_start(loop_scheduler *l, loop_scheduler_timer *timer,
-                                             int64_t delay_ns, int64_t period_ns)
-{
-    if (timer == NULL || timer->run == NULL) {
-        return EINVAL;
-    }
-    return loop_scheduler_start_timer_(l, timer, delay_ns, period_ns, false);
-}
-
 /* An armed timer is to be told that it was cancelled. */
-PLIM_SLOW_ void loop_scheduler_queue_told_(loop_scheduler *l, loop_scheduler_timer *timer)
+PLIM_CALLED_ void loop_scheduler_queue_told_(loop_scheduler *l, loop_scheduler_timer *timer)
 {
     timer->state_ = LOOP_SCHEDULER_UNTOLD_;
     loop_scheduler_prepare_(&timer->told_, loop_scheduler_tell_timer_, timer);
@@ -4430,19 +4601,19 @@ PLIM_SLOW_ void loop_scheduler_queue_told_(loop_scheduler *l, loop_scheduler_tim
     loop_scheduler_queue_ours_(l, &timer->told_);
 }
 
-static inline int loop_scheduler_timer_cancel(loop_scheduler *l, loop_scheduler_timer *timer)
+PLIM_CALLED_ int loop_scheduler_cancel_timer_(loop_scheduler *l, loop_scheduler_timer *timer)
 {
-    loop_scheduler_lock_(l);
+    loop_scheduler_lock_fast_(l);
     int answer = timer->state_ == LOOP_SCHEDULER_ARMED_   ? 0
                  : timer->state_ == LOOP_SCHEDULER_FIRED_ ? EALREADY
                                                           : ENOENT;
     if (answer == 0) {
-        loop_scheduler_disarm_(l, timer);
+        plim_timers_disarm_(&l->timers_, &timer->timer_);
         loop_scheduler_queue_told_(l, timer);
         loop_scheduler_rouse_locked_(l);
         /* A call that the loop has decided on may begin after this has returned. On the loop's own
          * thread it has begun. */
-        answer = l->firing_ == timer && !loop_scheduler_is_current(l) ? EBUSY : 0;
+        answer = loop_scheduler_is_firing_(l, timer) && !loop_scheduler_is_current(l) ? EBUSY : 0;
     }
     loop_scheduler_unlock_(l);
     return answer;
@@ -4453,70 +4624,53 @@ static inline int loop_scheduler_timer_cancel(loop_scheduler *l, loop_scheduler_
 /* Offload: work elsewhere, and back; and the loop as an executor. */
 
 /*
- * A work in flight is counted in offloaded_: so the loop is neither over nor destroyed before it is
- * back, and the executor's thread may use it. Its stage decides once whether it begins.
+ * A work in flight is counted in figures_.offloaded: so the loop is neither over nor destroyed
+ * before it is back, and the executor's thread may use it. Its state decides once whether it
+ * begins.
  */
 static inline void loop_scheduler_work_back_(loop_scheduler_task *task, int status)
 {
     loop_scheduler_work *work = (loop_scheduler_work *)task->arg;
     loop_scheduler *l = work->loop_;
     loop_scheduler_lock_(l);
-    l->offloaded_--;
+    l->figures_.offloaded--;
     loop_scheduler_unlock_(l);
     void (*then)(loop_scheduler_work *, int) = work->then;
     status = work->status_ != 0 ? work->status_ : status;
-    plim_store_release_(&work->stage_, LOOP_SCHEDULER_BACK_); /* from here on it may be offloaded */
+    plim_store_release_(&work->state_, LOOP_SCHEDULER_BACK_); /* from here on it may be offloaded */
     if (then != NULL) {
         then(work, status);
     }
 }
 
+/* Moves a work from one state to another; false if it is in a third one. */
 static inline bool loop_scheduler_move_(loop_scheduler_work *work, uint64_t from, uint64_t to)
 {
-    uint64_t stage = from;
-    while (!plim_cas_relaxed_(&work->stage_, &stage, to)) {
-        if (stage != from) {
+    uint64_t state = from;
+    while (!plim_cas_relaxed_(&work->state_, &state, to)) {
+        if (state != from) {
             return false;
         }
     }
     return true;
 }
 
-/* The last touch of a work by the executor's thread. */
-static inline void loop_scheduler_work_returns_(loop_scheduler_work *work)
-{
-    loop_scheduler_prepare_(&work->back_, loop_scheduler_work_back_, work);
-    loop_scheduler_push_(work->loop_, &work->back_, true);
-}
-
-PLIM_SLOW_ void loop_scheduler_work_ended_thread_(void *arg)
-{
-    loop_scheduler_work *work = (loop_scheduler_work *)arg;
-    work->result = ECANCELED;
-    loop_scheduler_work_returns_(work);
-}
-
-/* Apart, so that nothing else is in a function to which the end of a thread may jump. */
-PLIM_CALLED_ void loop_scheduler_do_work_(loop_scheduler_work *work)
-{
-    PLIM_ON_THREAD_EXIT_(loop_scheduler_work_ended_thread_, work)
-    work->result = work->work(work->arg);
-    PLIM_ON_THREAD_EXIT_END_
-}
-
+/* What the executor runs: the work, unless it was revoked. */
 PLIM_CALLED_ void loop_scheduler_work_away_(void *arg)
 {
     loop_scheduler_work *work = (loop_scheduler_work *)arg;
-    if (loop_scheduler_closing_(work->loop_) == PLIM_ABORTING_) {
+    if (loop_scheduler_stage_(work->loop_) >= PLIM_ABORTING_) {
         loop_scheduler_move_(work, LOOP_SCHEDULER_AWAY_, LOOP_SCHEDULER_REVOKED_);
     }
     if (loop_scheduler_move_(work, LOOP_SCHEDULER_AWAY_, LOOP_SCHEDULER_BEGUN_)) {
-        loop_scheduler_do_work_(work);
+        work->result = work->work(work->arg);
     } else {
         work->status_ = ECANCELED;
         work->result = -ECANCELED;
     }
-    loop_scheduler_work_returns_(work);
+    loop_scheduler_prepare_(&work->back_, loop_scheduler_work_back_, work);
+    /* The last touch of the work by this thread. */
+    work->loop_->slow_->push(work->loop_, &work->back_, true);
 }
 
 static inline int loop_scheduler_offload(loop_scheduler *l, const plim_executor *executor,
@@ -4525,15 +4679,14 @@ static inline int loop_scheduler_offload(loop_scheduler *l, const plim_executor 
     if (executor == NULL || executor->execute == NULL || work == NULL || work->work == NULL) {
         return EINVAL;
     }
-    uint64_t stage = plim_load_acquire_(&work->stage_);
-    if (stage != LOOP_SCHEDULER_HOME_ && stage != LOOP_SCHEDULER_BACK_) {
+    uint64_t state = plim_load_acquire_(&work->state_);
+    if (state != LOOP_SCHEDULER_HOME_ && state != LOOP_SCHEDULER_BACK_) {
         return EALREADY;
     }
     loop_scheduler_lock_(l);
-    int closing = loop_scheduler_closing_(l);
-    bool refused = closing == PLIM_ABORTING_ || l->over_ ||
-                   (closing != PLIM_OPEN_ && !loop_scheduler_is_current(l));
-    l->offloaded_ += !refused;
+    int most = loop_scheduler_is_current(l) ? PLIM_DRAINING_ : PLIM_OPEN_;
+    bool refused = loop_scheduler_stage_(l) > most;
+    l->figures_.offloaded += !refused;
     loop_scheduler_unlock_(l);
     if (refused) {
         return ESHUTDOWN;
@@ -4542,14 +4695,14 @@ static inline int loop_scheduler_offload(loop_scheduler *l, const plim_executor 
     int status = work->status_;
     work->loop_ = l;
     work->status_ = 0;
-    plim_store_relaxed_(&work->stage_, LOOP_SCHEDULER_AWAY_);
+    plim_store_relaxed_(&work->state_, LOOP_SCHEDULER_AWAY_);
     int error = executor->execute(executor->ctx, loop_scheduler_work_away_, work);
     if (error != 0) {
         work->loop_ = loop;
         work->status_ = status;
-        plim_store_relaxed_(&work->stage_, stage);
+        plim_store_relaxed_(&work->state_, state);
         loop_scheduler_lock_(l);
-        l->offloaded_--;
+        l->figures_.offloaded--;
         loop_scheduler_less_is_left_(l);
         loop_scheduler_unlock_(l);
     }
@@ -4562,7 +4715,7 @@ static inline int loop_scheduler_work_cancel(loop_scheduler *l, loop_scheduler_w
     if (loop_scheduler_move_(work, LOOP_SCHEDULER_AWAY_, LOOP_SCHEDULER_REVOKED_)) {
         return 0;
     }
-    return plim_load_relaxed_(&work->stage_) == LOOP_SCHEDULER_HOME_ ? ENOENT : EALREADY;
+    return plim_load_relaxed_(&work->state_) == LOOP_SCHEDULER_HOME_ ? ENOENT : EALREADY;
 }
 
 /* The loop as an executor: a task in memory of its own for each function. */
@@ -4582,11 +4735,10 @@ static inline void loop_scheduler_run_errand_(loop_scheduler_task *task, int sta
     run(arg);
 }
 
+/* What others call who have the loop as their executor. */
 PLIM_SLOW_ int loop_scheduler_execute_(void *ctx, void (*run)(void *), void *arg)
 {
-    int saved = errno;
-    loop_scheduler_errand_ *errand = (loop_scheduler_errand_ *)PLIM_MALLOC(sizeof *errand);
-    errno = saved;
+    loop_scheduler_errand_ *errand = (loop_scheduler_errand_ *)plim_memory_(sizeof *errand);
     if (errand == NULL) {
         return ENOMEM;
     }
@@ -4646,8 +4798,10 @@ static inline void loop_scheduler_forget_event_(loop_scheduler_coroutine *co)
     loop_scheduler *l = co->loop_;
     loop_scheduler_lock_(l);
     plim_unlink_(&l->suspended_, &co->kept_);
-    l->suspended_count_--;
-    loop_scheduler_disarm_(l, &co->timer_); /* of the timeout: it need not be told */
+    l->figures_.suspended--;
+    if (loop_scheduler_is_pending_(&co->timer_)) {
+        loop_scheduler_disarm_(l, &co->timer_); /* of the timeout: it need not be told */
+    }
     co->timer_.state_ = LOOP_SCHEDULER_IDLE_;
     loop_scheduler_unlock_(l);
     co->event_ = NULL;
@@ -4663,11 +4817,12 @@ static inline void loop_scheduler_resumed_(loop_scheduler_task *task, int status
     loop_scheduler_resume_(co, status != 0 && !co->told_ ? status : co->next_);
 }
 
+/* Queues its task: it goes on with that status. Any thread, once for each wait. */
 static inline void loop_scheduler_push_resumed_(loop_scheduler_coroutine *co, int status)
 {
     co->next_ = status;
     loop_scheduler_prepare_(&co->resume_, loop_scheduler_resumed_, co);
-    loop_scheduler_push_(co->loop_, &co->resume_, true);
+    co->loop_->slow_->push(co->loop_, &co->resume_, true);
 }
 
 /* Takes it off the list of its event; false if somebody else has. */
@@ -4716,6 +4871,7 @@ static inline bool loop_scheduler_event_is_set(loop_scheduler_event *event)
     return is_set;
 }
 
+/* The timer of an await is due, or cancelled by close. */
 static inline void loop_scheduler_await_timed_out_(loop_scheduler_timer *timer, int status)
 {
     loop_scheduler_coroutine *co = (loop_scheduler_coroutine *)timer->arg;
@@ -4746,33 +4902,36 @@ static inline bool loop_scheduler_await_(loop_scheduler_coroutine *co, loop_sche
     }
     loop_scheduler_lock_(l);
     plim_append_(&l->suspended_, &co->kept_);
-    l->suspended_count_++;
+    l->figures_.suspended++;
     loop_scheduler_unlock_(l);
     co->patient_ = false;
     if (timeout_ns != PLIM_FOREVER) {
         co->timer_.run = loop_scheduler_await_timed_out_;
         co->timer_.arg = co;
         /* If it is refused, the end resumes the coroutine. */
-        int error = loop_scheduler_start_timer_(l, &co->timer_, timeout_ns, 0, co->told_);
+        int error = l->slow_->start_timer(l, &co->timer_, timeout_ns, 0, co->told_);
         co->patient_ = co->told_ && error == 0;
     }
     return true;
 }
 
+/* The timer of a sleep is due, or cancelled by close. */
 static inline void loop_scheduler_slept_(loop_scheduler_timer *timer, int status)
 {
     loop_scheduler_resume_((loop_scheduler_coroutine *)timer->arg, status);
 }
 
+/* Sleeps; if the loop does not allow it any more, goes on in the next turn with ECANCELED. */
 static inline void loop_scheduler_sleep_for_(loop_scheduler_coroutine *co, int64_t ns)
 {
     co->timer_.run = loop_scheduler_slept_;
     co->timer_.arg = co;
-    if (loop_scheduler_start_timer_(co->loop_, &co->timer_, ns, 0, co->told_) != 0) {
+    if (co->loop_->slow_->start_timer(co->loop_, &co->timer_, ns, 0, co->told_) != 0) {
         loop_scheduler_push_resumed_(co, ECANCELED);
     }
 }
 
+/* The `then` of a work that a coroutine has offloaded. */
 static inline void loop_scheduler_work_done_(loop_scheduler_work *work, int status)
 {
     loop_scheduler_coroutine *co =
@@ -4782,7 +4941,7 @@ static inline void loop_scheduler_work_done_(loop_scheduler_work *work, int stat
     loop_scheduler_resume_(co, status);
 }
 
-/* False if it was refused. */
+/* Offloads a function; false if it was refused, with the reason in status. */
 static inline bool loop_scheduler_offload_for_(loop_scheduler_coroutine *co,
                                                const plim_executor *executor, int (*fn)(void *),
                                                void *arg)
@@ -4791,7 +4950,7 @@ static inline bool loop_scheduler_offload_for_(loop_scheduler_coroutine *co,
     co->work_.arg = arg;
     co->work_.then = loop_scheduler_work_done_;
     int error = loop_scheduler_offload(co->loop_, executor, &co->work_);
-    bool closed = error == ESHUTDOWN && loop_scheduler_closing_(co->loop_) == PLIM_ABORTING_;
+    bool closed = error == ESHUTDOWN && loop_scheduler_stage_(co->loop_) >= PLIM_ABORTING_;
     co->status = closed ? ECANCELED : error;
     co->told_ = co->told_ || closed;
     if (error != 0) {
@@ -4840,8 +4999,9 @@ static inline int loop_scheduler_spawn(loop_scheduler *l, loop_scheduler_corouti
     co->loop_ = l;
     co->told_ = false;
     loop_scheduler_prepare_(resume, loop_scheduler_spawned_, co);
-    int error = loop_scheduler_is_current(l) ? loop_scheduler_post_own_(l, resume)
-                                             : loop_scheduler_push_(l, resume, false);
+    bool own = loop_scheduler_is_current(l);
+    int error = own && loop_scheduler_stage_(l) >= PLIM_ABORTING_ ? ESHUTDOWN
+                                                                  : l->slow_->push(l, resume, own);
     if (error == 0) {
         return 0;
     }
@@ -4917,20 +5077,29 @@ PLIM_SLOW_ void loop_scheduler_lost_its_way_(loop_scheduler_coroutine *co)
 /* The end: close and destroy. */
 
 /*
- * Closing. It begins under the lock: closing_ is changed and all timers are cancelled in one
- * section, and none is started later, except by coroutines that have been told. So what is armed
- * from then on are waits of coroutines that clean up. They may last until somebody who
- * closes has no time left, and then are cancelled, too, in the section that sets late_.
+ * Closing. stage_ says how far it is, and nothing else does:
+ *
+ *   stage      what it means                         moved by, to
+ *   OPEN       all is accepted                       close: DRAINING, ABORTING
+ *   DRAINING   tasks may still post and offload      close with NOW, or whoever sees that the time
+ *                                                    of a closer is over: ABORTING; the loop, when
+ *                                                    nothing is left: OVER
+ *   ABORTING   what is queued is told ECANCELED      the loop, when nothing is left: OVER
+ *   OVER       nothing is left, nothing is accepted  nobody: the loop's thread leaves it
+ *
+ * It begins under the lock: stage_ is changed and all timers are cancelled in one section, and none
+ * is started later, except by coroutines that have been told. So what is armed from then on are
+ * waits of coroutines that clean up. They may last until somebody who closes has no time left, and
+ * then are cancelled, too, in the section that makes until_ 0.
  */
 
 /* All timers are to be told that they are cancelled, in the order of their deadlines. */
 PLIM_SLOW_ void loop_scheduler_cancel_timers_(loop_scheduler *l)
 {
     int64_t base = l->timers_.base;
-    plim_timer_ *timer = plim_timers_take_due_(&l->timers_, INT64_MAX, UINT64_MAX);
-    while (timer != NULL) {
+    plim_timer_ *timer;
+    while ((timer = plim_timers_take_due_(&l->timers_, INT64_MAX, UINT64_MAX)) != NULL) {
         loop_scheduler_queue_told_(l, loop_scheduler_of_timer_(timer));
-        timer = plim_timers_take_due_(&l->timers_, INT64_MAX, UINT64_MAX);
     }
     l->timers_.base = base; /* none is left, so any time will do */
     plim_store_relaxed_(&l->next_timer_, (uint64_t)PLIM_FOREVER);
@@ -4943,10 +5112,11 @@ static inline bool loop_scheduler_is_drained_(const loop_scheduler *l)
            loop_scheduler_newest_(plim_load_relaxed_(&l->word_.word)) == NULL;
 }
 
+/* Likewise, and nothing is armed, away or suspended, that could. */
 static inline bool loop_scheduler_is_bare_(const loop_scheduler *l)
 {
-    return loop_scheduler_is_drained_(l) && l->timers_.count == 0 && l->offloaded_ == 0 &&
-           l->suspended_count_ == 0;
+    return loop_scheduler_is_drained_(l) && l->timers_.count == 0 && l->figures_.offloaded == 0 &&
+           l->figures_.suspended == 0;
 }
 
 /*
@@ -4954,15 +5124,17 @@ static inline bool loop_scheduler_is_bare_(const loop_scheduler *l)
  *
  * Why it is over when it is. The word is CLOSED, so what could still come is from the loop's own
  * tasks, of which none runs, from works and from those who set events, and both are counted. A
- * signal handler on this thread may post until over_ is set: so that is looked at once more.
+ * signal handler on this thread may post until it sees OVER. So the loop looks once more after it
+ * has set that, and takes it back if there was one. Only that handler can have seen it.
  */
 PLIM_SLOW_ void loop_scheduler_wind_up_(loop_scheduler *l)
 {
     loop_scheduler_lock_(l);
-    l->wound_up_ = loop_scheduler_closing_(l);
-    bool late = l->late_;
-    bool cancels = l->wound_up_ == PLIM_ABORTING_ ||
-                   (loop_scheduler_is_drained_(l) && l->offloaded_ == 0 && l->timers_.count == 0);
+    l->recheck_ = false;
+    bool late = l->until_ == 0;
+    bool cancels =
+        loop_scheduler_stage_(l) >= PLIM_ABORTING_ ||
+        (loop_scheduler_is_drained_(l) && l->figures_.offloaded == 0 && l->timers_.count == 0);
     plim_node_ *suspended = cancels ? l->suspended_.first : NULL;
     loop_scheduler_unlock_(l);
 
@@ -4975,146 +5147,125 @@ PLIM_SLOW_ void loop_scheduler_wind_up_(loop_scheduler *l)
     }
 
     loop_scheduler_lock_(l);
-    l->over_ = loop_scheduler_is_bare_(l);
-    if (l->over_) {
+    if (loop_scheduler_is_bare_(l)) {
+        uint64_t before = plim_load_relaxed_(&l->stage_);
+        plim_store_relaxed_(&l->stage_, PLIM_OVER_);
         loop_scheduler_fresh_busy_(l, 0); /* not that it was: to keep these two lines in order */
-        l->over_ = loop_scheduler_is_bare_(l);
+        if (!loop_scheduler_is_bare_(l)) {
+            plim_store_relaxed_(&l->stage_, before);
+        }
     }
     loop_scheduler_unlock_(l);
 }
 
-/* The time of one who closes is over. Under the lock. */
+/* The time of one who closes is over: what has not begun is ended, and no coroutine waits any more.
+ * Under the lock. */
 PLIM_SLOW_ void loop_scheduler_hurry_(loop_scheduler *l)
 {
-    if (loop_scheduler_closing_(l) == PLIM_DRAINING_) {
-        plim_store_relaxed_(&l->closing_, PLIM_ABORTING_);
-        l->hurried_ = true;
+    if (loop_scheduler_stage_(l) == PLIM_DRAINING_) {
+        plim_store_relaxed_(&l->stage_, PLIM_ABORTING_);
     }
-    if (!l->late_) {
-        l->late_ = true;
+    if (l->until_ != 0 && loop_scheduler_stage_(l) != PLIM_OVER_) {
+        l->until_ = 0;
         loop_scheduler_cancel_timers_(l);
         loop_scheduler_less_is_left_(l);
     }
 }
 
-/* How long a closer waits, after its time, for a loop that makes no progress any more; and for one
- * that does, but whose coroutines do not come to their end. */
-#define LOOP_SCHEDULER_GRACE_NS_ PLIM_MS(100)
-#define LOOP_SCHEDULER_GRACES_NS_ PLIM_S(1)
+/* How many turns a closer whose time is over still runs, without waiting. The first tells what is
+ * queued. The others are for coroutines, which may want to wait once more, in vain. */
+enum { LOOP_SCHEDULER_LAST_TURNS_ = 64 };
 
-/* Runs what is left on the thread that closes. False if its time is over. `until` 0: without
- * waiting for anything. */
-PLIM_SLOW_ bool loop_scheduler_close_here_(loop_scheduler *l, int64_t until)
+/* Runs what is left on the thread that closes, until its time is over. `until` 0: without waiting
+ * for anything, and without an end of the time. */
+PLIM_SLOW_ void loop_scheduler_close_here_(loop_scheduler *l, int64_t until)
 {
-    int64_t now = plim_now_();
-    int64_t last = plim_deadline_(now > until ? now : until, LOOP_SCHEDULER_GRACES_NS_);
-    int end = 0;
-    while (end != ESHUTDOWN) {
-        bool late = now >= until;
-        if (late && until > 0) { /* whatever comes: what has not begun is ended, and not drained */
+    int end, turns = 0;
+    bool late;
+    do {
+        late = until != PLIM_FOREVER && plim_now_() >= until;
+        if (late && until > 0) {
             loop_scheduler_lock_(l);
             loop_scheduler_hurry_(l);
             loop_scheduler_unlock_(l);
         }
-        if (now >= last) {
-            break;
-        }
-        int64_t grace = until > 0 ? now + LOOP_SCHEDULER_GRACE_NS_ : 0;
-        end = loop_scheduler_step_once_(l, late ? grace : until);
-        if (end == ETIMEDOUT && late) {
-            break;
-        }
-        now = until == PLIM_FOREVER ? now : plim_now_();
-    }
-    return end == ESHUTDOWN;
+        turns += late;
+        end = loop_scheduler_step_once_(l, late ? 0 : until);
+    } while (end == 0 ? turns < LOOP_SCHEDULER_LAST_TURNS_ : end == ETIMEDOUT && !late);
 }
 
 /* Does nobody run it, so that whoever closes it may? Under the lock. */
 static inline bool loop_scheduler_is_left_alone_(const loop_scheduler *l)
 {
-    return plim_load_relaxed_(&l->place_.thread) == 0 &&
-           l->thread_state_ != LOOP_SCHEDULER_HAS_THREAD_;
+    return plim_load_relaxed_(&l->place_.goal.thread) == 0 && !loop_scheduler_has_thread_(l);
 }
 
 /* Has it come to its end, and is no thread in it? Under the lock. */
 static inline bool loop_scheduler_has_ended_(const loop_scheduler *l)
 {
-    return l->over_ && plim_load_relaxed_(&l->place_.thread) == 0;
+    const uint64_t runs_it = plim_load_relaxed_(&l->place_.goal.thread);
+    return loop_scheduler_stage_(l) == PLIM_OVER_ && runs_it == 0;
 }
 
-/* Likewise; runs what is left until then, if nobody else does. */
-static inline bool loop_scheduler_end_here_(loop_scheduler *l, int64_t until)
+/* Runs what is left, unless somebody else was faster. Under the lock, which is let go. */
+static inline void loop_scheduler_end_here_(loop_scheduler *l, int64_t until)
 {
-    bool in_time = true;
     loop_scheduler_unlock_(l);
     if (loop_scheduler_enter_(l, false) == 0) {
-        in_time = loop_scheduler_close_here_(l, until);
+        loop_scheduler_close_here_(l, until);
         loop_scheduler_leave_(l, false);
     }
     loop_scheduler_lock_(l);
-    return in_time;
 }
 
-/* Waits for the end, under the lock, which is let go meanwhile. False if the time is over. */
-PLIM_SLOW_ bool loop_scheduler_wait_for_end_(loop_scheduler *l, int64_t until)
+/* Waits for the end, or runs what is left, until then. When the time is over, what has not begun is
+ * ended: by whoever runs the loop, or here if nobody does. Under the lock, which is let go. */
+PLIM_SLOW_ void loop_scheduler_wait_for_end_(loop_scheduler *l, int64_t until)
 {
-    int64_t now = plim_now_();
-    int64_t last = plim_deadline_(now > until ? now : until, LOOP_SCHEDULER_GRACES_NS_);
-    while (!loop_scheduler_has_ended_(l)) {
-        uint64_t done = l->ran_ + l->cancelled_ + l->fired_;
-        bool late = now >= until;
-        if (late) { /* perhaps from the start: what has not begun is ended, and not drained */
+    bool late = false;
+    while (!late && !loop_scheduler_has_ended_(l)) {
+        late = until != PLIM_FOREVER && plim_now_() >= until;
+        if (late) {
             loop_scheduler_hurry_(l);
         }
-        plim_waiter_ self;
         if (loop_scheduler_is_left_alone_(l)) {
-            if (!loop_scheduler_end_here_(l, until)) {
-                return false;
-            }
-            continue;
-        }
-        plim_waiter_init_(&self);
-        plim_append_(&l->closers_, &self.node);
-        loop_scheduler_unlock_(l);
-        int64_t ns = late ? LOOP_SCHEDULER_GRACE_NS_ : until - now;
-        int error = plim_sleep_(&self, until == PLIM_FOREVER ? until : ns, true);
-        now = plim_now_();
-        loop_scheduler_lock_(l);
-        if (error == ETIMEDOUT) {
-            plim_unlink_(&l->closers_, &self.node);
-            if (late && (done == l->ran_ + l->cancelled_ + l->fired_ || now >= last)) {
-                return false;
-            }
+            loop_scheduler_end_here_(l, until);
+        } else if (!late) {
+            loop_scheduler_wait_(l, until);
         }
     }
-    return true;
 }
 
-/* Whether the end has come, without waiting for it. If nobody runs the loop, DRAIN leaves what is
- * queued to whoever runs it next; NOW has nothing to run, but tells it here. */
-static inline bool loop_scheduler_looks_for_end_(loop_scheduler *l)
+/* Without waiting for the end. If nobody runs the loop, DRAIN leaves what is queued to whoever runs
+ * it next; NOW has nothing to run, but tells it here. */
+static inline void loop_scheduler_look_for_end_(loop_scheduler *l)
 {
     if (!loop_scheduler_has_ended_(l) && loop_scheduler_is_left_alone_(l) &&
-        (loop_scheduler_closing_(l) == PLIM_ABORTING_ || loop_scheduler_is_bare_(l))) {
+        (loop_scheduler_stage_(l) == PLIM_ABORTING_ || loop_scheduler_is_bare_(l))) {
         loop_scheduler_end_here_(l, 0);
     }
-    return loop_scheduler_has_ended_(l);
 }
 
-/* Closing begins, or DRAIN becomes NOW. Under the lock. */
-static inline void loop_scheduler_begin_close_(loop_scheduler *l, bool drains, int64_t until)
+/* Closing begins, or DRAIN becomes NOW. Under the lock, which is let go and taken again: who waits
+ * for a thread to stop need not do so any more. */
+static inline void loop_scheduler_begin_close_(loop_scheduler *l, int stage, int64_t until)
 {
-    if (loop_scheduler_closing_(l) == PLIM_OPEN_) {
+    if (loop_scheduler_stage_(l) == PLIM_OPEN_) {
         loop_scheduler_cancel_timers_(l);
     }
-    plim_store_relaxed_(&l->closing_, drains ? PLIM_DRAINING_ : PLIM_ABORTING_);
-    if (drains && until > 0) {
-        l->drain_until_ = until < l->drain_until_ ? until : l->drain_until_;
+    if (loop_scheduler_stage_(l) < stage) {
+        plim_store_relaxed_(&l->stage_, (uint64_t)stage);
+        l->recheck_ = true;
+    }
+    if (until > 0) {
+        l->until_ = until < l->until_ ? until : l->until_;
     }
     if (l->max_queue_ != 0) {
         plim_close_(&l->room_); /* those who wait for room: ESHUTDOWN */
     }
     loop_scheduler_rouse_(l, LOOP_SCHEDULER_CLOSED_);
+    loop_scheduler_unlock_and_wake_(l);
+    loop_scheduler_lock_(l);
 }
 
 /*
@@ -5126,7 +5277,7 @@ static inline bool loop_scheduler_is_inherited_(const loop_scheduler *l)
     return l->process_ != plim_process_();
 }
 
-static inline int loop_scheduler_close(loop_scheduler *l, int how, int64_t timeout_ns)
+PLIM_SLOW_ int loop_scheduler_close_(loop_scheduler *l, int how, int64_t timeout_ns)
 {
     int64_t until = timeout_ns > 0 ? plim_deadline_(plim_now_(), timeout_ns) : 0;
     if (how != LOOP_SCHEDULER_DRAIN && how != LOOP_SCHEDULER_NOW) {
@@ -5135,30 +5286,33 @@ static inline int loop_scheduler_close(loop_scheduler *l, int how, int64_t timeo
     if (loop_scheduler_is_inherited_(l)) {
         return 0;
     }
-    bool waits = until > 0, in_time;
+    bool waits = until > 0;
     plim_place_ *here = *l->place_.here();
-    if (waits && (loop_scheduler_is_current(l) || !plim_may_wait_(here, &l->place_, NULL))) {
+    if (waits && (loop_scheduler_is_current(l) || !plim_may_wait_(here, &l->place_.goal, NULL))) {
         return EDEADLK;
     }
     loop_scheduler_lock_(l);
-    bool drains = how == LOOP_SCHEDULER_DRAIN && loop_scheduler_closing_(l) != PLIM_ABORTING_;
-    loop_scheduler_begin_close_(l, drains, until);
+    bool drains = how == LOOP_SCHEDULER_DRAIN && loop_scheduler_stage_(l) < PLIM_ABORTING_;
+    loop_scheduler_begin_close_(l, drains ? PLIM_DRAINING_ : PLIM_ABORTING_, until);
     if (waits) {
-        in_time = loop_scheduler_wait_for_end_(l, until) && !(drains && l->hurried_);
+        loop_scheduler_wait_for_end_(l, until);
     } else {
-        in_time = loop_scheduler_looks_for_end_(l);
+        loop_scheduler_look_for_end_(l);
     }
-    if (loop_scheduler_has_ended_(l)) {
+    bool ended = loop_scheduler_has_ended_(l);
+    /* A drain may have been cut short, and nevertheless be over before this thread woke up. */
+    bool cut = drains && waits && l->until_ == 0 && plim_now_() >= until;
+    if (ended) {
         loop_scheduler_reap_(l);
     }
     loop_scheduler_unlock_(l);
     if (waits) {
         plim_wait_over_(here);
     }
-    return in_time ? 0 : ETIMEDOUT;
+    return ended && !cut ? 0 : ETIMEDOUT;
 }
 
-static inline int loop_scheduler_destroy(loop_scheduler *l)
+PLIM_SLOW_ int loop_scheduler_destroy_(loop_scheduler *l)
 {
     if (loop_scheduler_is_inherited_(l)) {
         return 0;
@@ -5168,23 +5322,23 @@ static inline int loop_scheduler_destroy(loop_scheduler *l)
     }
     loop_scheduler_lock_(l);
     int error = loop_scheduler_reap_stopped_(l);
-    bool busy = !loop_scheduler_is_bare_(l) || plim_load_relaxed_(&l->place_.thread) != 0 ||
+    bool busy = !loop_scheduler_is_bare_(l) || plim_load_relaxed_(&l->place_.goal.thread) != 0 ||
                 l->thread_state_ != LOOP_SCHEDULER_NO_THREAD_;
     loop_scheduler_unlock_(l);
     if (error != 0 || busy) {
         return error != 0 ? error : EBUSY;
     }
-    while (plim_load_acquire_(&l->wakers_) != 0) { /* they are about to write to the descriptor */
-        plim_nap_(plim_now_() + PLIM_NAP_NS_);
-    }
+    loop_scheduler_release_(
+        &l->wakers_); /* whoever is about to write to the descriptor owes us one */
+    plim_acquire_(&l->wakers_, PLIM_WAITERS_MAX, PLIM_FOREVER);
     loop_scheduler_close_fd_(l);
     l->fd_ = l->fd_write_ = -1;
     return 0;
 }
 
-/* ==== src/loop_scheduler/whole.h ============================================================== */
+/* ==== src/loop_scheduler/init.h =============================================================== */
 
-/* Init, and health. */
+/* Init. */
 
 /* A child that was forked inside a task still stands in the place of the parent's loop. If that
  * loop is made anew there, the thread must not find it twice on its way out. */
@@ -5198,6 +5352,17 @@ PLIM_SLOW_ void loop_scheduler_forget_place_(loop_scheduler *l, plim_place_ **at
     }
 }
 
+/* A function, so that a file that does not initialise a loop has no table either. */
+static inline const loop_scheduler_slow_ *loop_scheduler_slow_functions_(void)
+{
+    static const loop_scheduler_slow_ functions = {
+        loop_scheduler_post_slow_, loop_scheduler_push_,        loop_scheduler_cancel_,
+        loop_scheduler_call_slow_, loop_scheduler_start_timer_, loop_scheduler_cancel_timer_,
+        loop_scheduler_start_,     loop_scheduler_run_,         loop_scheduler_run_once_,
+        loop_scheduler_rouse_,     loop_scheduler_close_,       loop_scheduler_destroy_};
+    return &functions;
+}
+
 static inline int loop_scheduler_init(loop_scheduler *l, const loop_scheduler_options *options)
 {
     static const loop_scheduler_options none = {0, NULL, 0, 0, NULL, NULL, NULL};
@@ -5209,18 +5374,19 @@ static inline int loop_scheduler_init(loop_scheduler *l, const loop_scheduler_op
     memset((void *)l, 0, sizeof *l);
     plim_init_(&l->word_, 0);
     plim_init_(&l->room_, o->max_queue);
+    plim_init_(&l->wakers_, 0);
+    l->slow_ = loop_scheduler_slow_functions_();
     l->max_queue_ = o->max_queue;
     l->place_.here = plim_here_;
     l->place_.serves = l;
     l->process_ = plim_process_();
     l->stack_size_ = o->stack_size;
-    l->timed_ = o->slow_ns > 0;
     l->slow_ns_ = o->slow_ns;
     l->clock_ = o->clock;
     l->on_slow_ = o->on_slow;
     l->user_ = o->user;
     l->fd_ = l->fd_write_ = -1;
-    l->drain_until_ = PLIM_FOREVER;
+    l->until_ = PLIM_FOREVER;
     plim_timers_init_(&l->timers_, loop_scheduler_now_(l));
     plim_store_relaxed_(&l->next_timer_, (uint64_t)PLIM_FOREVER);
     const char *name = o->name != NULL ? o->name : "loop";
@@ -5230,14 +5396,123 @@ static inline int loop_scheduler_init(loop_scheduler *l, const loop_scheduler_op
     return 0;
 }
 
+/* ==== src/loop_scheduler/calls.h ============================================================== */
+
+/* The calls of the API, each with its fast path. What is not fast is reached through the table in
+ * the loop. */
+
+static inline int loop_scheduler_post(loop_scheduler *l, loop_scheduler_task *task)
+{
+    uint64_t word = plim_load_relaxed_(&l->word_.word);
+    if (PLIM_LIKELY_(l->max_queue_ == 0 && loop_scheduler_may_post_(task) == 0)) {
+        if (loop_scheduler_is_current(l)) {
+            if (word == 0 && plim_load_relaxed_(&l->fresh_busy_) == 0) {
+                plim_store_relaxed_(&task->state_, LOOP_SCHEDULER_QUEUED_);
+                loop_scheduler_append_fresh_(l, task);
+                return 0;
+            }
+        } else {
+            /* The usual case: the loop is awake and open, and nothing but the word is needed. */
+            uint64_t state = plim_load_relaxed_(&task->state_);
+            plim_store_relaxed_(&task->state_, LOOP_SCHEDULER_QUEUED_);
+            while (PLIM_LIKELY_((word & LOOP_SCHEDULER_BITS_) == 0)) {
+                task->older_ = loop_scheduler_newest_(word);
+                if (PLIM_LIKELY_(plim_commit_release_(
+                        &l->word_, &word, loop_scheduler_step_(0, (uint64_t)(uintptr_t)task)))) {
+                    return 0;
+                }
+            }
+            plim_store_relaxed_(&task->state_, state);
+            task->older_ = NULL;
+        }
+    }
+    return l->slow_->post(l, task, LOOP_SCHEDULER_AT_ONCE_);
+}
+
+static inline int loop_scheduler_post_for(loop_scheduler *l, loop_scheduler_task *task,
+                                          int64_t timeout_ns)
+{
+    return l->slow_->post(l, task, timeout_ns > 0 ? timeout_ns : 0);
+}
+
+static inline int loop_scheduler_cancel(loop_scheduler *l, loop_scheduler_task *task)
+{
+    return l->slow_->cancel(l, task);
+}
+
+static inline int loop_scheduler_call_for(loop_scheduler *l, int (*fn)(void *), void *arg,
+                                          int *result, int64_t timeout_ns)
+{
+    return l->slow_->call(l, fn, arg, result, timeout_ns);
+}
+
+static inline int loop_scheduler_call(loop_scheduler *l, int (*fn)(void *), void *arg, int *result)
+{
+    return l->slow_->call(l, fn, arg, result, PLIM_FOREVER);
+}
+
+static inline int loop_scheduler_timer_start(loop_scheduler *l, loop_scheduler_timer *timer,
+                                             int64_t delay_ns, int64_t period_ns)
+{
+    if (timer == NULL || timer->run == NULL) {
+        return EINVAL;
+    }
+    return l->slow_->start_timer(l, timer, delay_ns, period_ns, false);
+}
+
+static inline int loop_scheduler_timer_cancel(loop_scheduler *l, loop_scheduler_timer *timer)
+{
+    return l->slow_->cancel_timer(l, timer);
+}
+
+static inline int loop_scheduler_start(loop_scheduler *l)
+{
+    return l->slow_->start(l);
+}
+
+static inline int loop_scheduler_run(loop_scheduler *l)
+{
+    return l->slow_->run(l);
+}
+
+static inline int loop_scheduler_run_once(loop_scheduler *l, int64_t timeout_ns)
+{
+    return l->slow_->run_once(l, timeout_ns, ETIMEDOUT);
+}
+
+static inline int loop_scheduler_poll(loop_scheduler *l)
+{
+    return l->slow_->run_once(l, 0, EAGAIN);
+}
+
+static inline void loop_scheduler_stop(loop_scheduler *l)
+{
+    plim_store_relaxed_(&l->stop_, 1);
+    l->slow_->rouse(l, 0); /* see loop_scheduler_sleep_ */
+}
+
+static inline int loop_scheduler_close(loop_scheduler *l, int how, int64_t timeout_ns)
+{
+    return l->slow_->close(l, how, timeout_ns);
+}
+
+static inline int loop_scheduler_destroy(loop_scheduler *l)
+{
+    return l->slow_->destroy(l);
+}
+
+/* ==== src/loop_scheduler/health.h ============================================================= */
+
+/* Health. */
+
 static inline int loop_scheduler_stall(loop_scheduler *l, loop_scheduler_task **task,
                                        int64_t *elapsed_ns)
 {
     int64_t now = loop_scheduler_now_(l);
     loop_scheduler_lock_(l);
-    bool runs = l->runs_;
+    bool runs = l->what_ != LOOP_SCHEDULER_NOTHING_;
     if (runs && task != NULL) {
-        *task = l->running_;
+        *task = l->what_ == LOOP_SCHEDULER_TASK_ ? (loop_scheduler_task *)l->running_ : NULL;
     }
     if (runs && elapsed_ns != NULL) {
         *elapsed_ns = now > l->since_ ? now - l->since_ : 0;
@@ -5248,33 +5523,22 @@ static inline int loop_scheduler_stall(loop_scheduler *l, loop_scheduler_task **
 
 static inline loop_scheduler_stats loop_scheduler_snapshot(loop_scheduler *l)
 {
-    loop_scheduler_stats stats;
     int64_t now = loop_scheduler_now_(l);
-    memset((void *)&stats, 0, sizeof stats);
     loop_scheduler_lock_(l);
     uint32_t waiting = (uint32_t)plim_load_relaxed_(&l->fresh_count_);
     for (loop_scheduler_task *at = loop_scheduler_newest_(loop_scheduler_peek_(l)); at != NULL;
          at = at->older_) {
         waiting++;
     }
-    stats.posted = l->posted_ + waiting;
-    stats.ran = l->ran_;
-    stats.cancelled = l->cancelled_;
+    loop_scheduler_stats stats = l->figures_;
+    stats.posted += waiting;
     stats.rejected = plim_load_relaxed_(&l->rejected_);
-    stats.wakes = l->wakes_;
-    stats.sleeps = l->sleeps_;
     stats.queued = l->queue_.count + waiting;
-    stats.peak_queued = stats.queued > l->peak_queued_ ? stats.queued : l->peak_queued_;
+    stats.peak_queued = stats.queued > stats.peak_queued ? stats.queued : stats.peak_queued;
     stats.timers = l->timers_.count;
-    stats.busy_ns = l->busy_;
-    stats.idle_ns = l->idle_;
-    if (plim_load_relaxed_(&l->place_.thread) != 0 && now > l->marked_) {
+    if (plim_load_relaxed_(&l->place_.goal.thread) != 0 && now > l->marked_) {
         *(l->asleep_ ? &stats.idle_ns : &stats.busy_ns) += now - l->marked_;
     }
-    stats.longest_ns = l->longest_;
-    stats.fired = l->fired_;
-    stats.offloaded = l->offloaded_;
-    stats.suspended = l->suspended_count_;
     loop_scheduler_unlock_(l);
     return stats;
 }

@@ -240,7 +240,7 @@ static inline uint32_t csem_waiters(const csem *s);
 /*
  * Threads, mutexes and conditions: C11's where they exist, else POSIX's. ThreadSanitizer does not
  * know C11's and crashes on thrd_create, so it gets POSIX's too; PLIM_USE_PTHREADS asks for them.
- * Every call returns 0 or an errno value.
+ * A call that can fail returns 0 or an errno value.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -281,7 +281,8 @@ static inline void plim_timespec_add_(struct timespec *at, int64_t ns)
 /*
  * plim_thread_create_(&thread, function, arg)   the function is declared as
  *                                               static plim_thread_result name(void *arg)
- * plim_thread_join_(thread)                     and returns 0
+ *                                               and returns 0
+ * plim_thread_join_(thread)                     waits for its end
  * plim_cond_wait_(&cond, &mutex, ns)            at most ns, at most a slice; may return early
  */
 #ifdef PLIM_USE_PTHREADS
@@ -474,16 +475,19 @@ static inline void plim_thread_yield_(void)
 #define ESHUTDOWN 108 /* closed; the value Linux uses, for systems whose errno.h has none */
 #endif
 
-/* PLIM_SLOW_ is for what is rare, PLIM_CALLED_ for what is large and not rare, PLIM_FAST_ for what
- * must be inlined. Without optimisation all are inline only in name: then no compiler emits what a
- * file does not use. */
+/* PLIM_SLOW_ is for what is rare, PLIM_CALLED_ for what is large and not rare, PLIM_HOT_ for what
+ * is used all the time though only rare functions call it, PLIM_FAST_ for what must be inlined.
+ * Without optimisation all are inline only in name: then no compiler emits what a file does not
+ * use. */
 #if defined(__OPTIMIZE__) && (defined(__GNUC__) || defined(__clang__))
 #define PLIM_SLOW_ __attribute__((noinline, cold, unused)) static
 #define PLIM_CALLED_ __attribute__((noinline, unused)) static
+#define PLIM_HOT_ __attribute__((noinline, hot, unused)) static
 #define PLIM_FAST_ __attribute__((always_inline)) static inline
 #else
 #define PLIM_SLOW_ static inline
 #define PLIM_CALLED_ static inline
+#define PLIM_HOT_ static inline
 #define PLIM_FAST_ static inline
 #endif
 #if defined(__GNUC__) || defined(__clang__)

@@ -94,8 +94,9 @@
  *                one: no lock, no system call, no clock; unless somebody waits or drains. complete,
  *                begin and finish count besides. Everything else is a short lock, and takes the
  *                same time however many wait or execute. Exceptions: close, resize, and a wait
- *                inside a background job look at all callers that wait; the end of a job may look
- *                at all drains. Nothing allocates, except a start that needs one more thread.
+ *                inside a background job look at all callers that wait; a drain looks at the other
+ *                drains, and so may the end of a job. Nothing allocates, except a start that needs
+ *                one more thread.
  *   Visibility   A caller that gets weight sees what was done before that weight was given back. So
  *                does a caller that returns from a drain which waited for it.
  *   Errors       Each failure of a background job is extracted once, or counted as dropped, in the
@@ -117,12 +118,13 @@
  *                itself, or which other waiting jobs hold. The answer is the same if a caller
  *                before it would give up in time, or could be bypassed. Waits inside complete's
  *                jobs, or while you hold bare weight, are not noticed.
- *   Threads      A background job may end its thread (thrd_exit, pthread_exit; on POSIX systems,
+ *   Threads      A job on an own thread may end it (thrd_exit, pthread_exit; on POSIX systems,
  *                and in C++ if exceptions are enabled): it counts as failed with ECANCELED. A job
- *                of complete must return. A thread must not be cancelled while it is in one of
- *                these calls; own threads cannot be. Jobs on own threads run with signals
- *                blocked, except those of faults: unblock them before you fork and exec, or define
- *                PLIM_WORKER_SIGNALS. stack_size, in the options, is the size of their stacks.
+ *                on an executor, or of complete, must return. A thread must not be cancelled while
+ *                it is in one of these calls; own threads cannot be. Jobs on own threads run with
+ *                signals blocked, except those of faults: unblock them before you fork and exec,
+ *                or define PLIM_WORKER_SIGNALS. stack_size, in the options, is the size of their
+ *                stacks.
  *   Signals      No call is safe in a signal handler. No signal ends a wait: there is no EINTR.
  *   Processes    Not shared between processes. In the child after fork(), close and destroy return
  *                0 at once and touch nothing: the child has no use of what init allocated, and does
@@ -343,7 +345,7 @@ static inline uint64_t weighted_sem_errors_dropped(const weighted_sem *w);
 /*
  * Threads, mutexes and conditions: C11's where they exist, else POSIX's. ThreadSanitizer does not
  * know C11's and crashes on thrd_create, so it gets POSIX's too; PLIM_USE_PTHREADS asks for them.
- * Every call returns 0 or an errno value.
+ * A call that can fail returns 0 or an errno value.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -384,7 +386,8 @@ static inline void plim_timespec_add_(struct timespec *at, int64_t ns)
 /*
  * plim_thread_create_(&thread, function, arg)   the function is declared as
  *                                               static plim_thread_result name(void *arg)
- * plim_thread_join_(thread)                     and returns 0
+ *                                               and returns 0
+ * plim_thread_join_(thread)                     waits for its end
  * plim_cond_wait_(&cond, &mutex, ns)            at most ns, at most a slice; may return early
  */
 #ifdef PLIM_USE_PTHREADS
@@ -577,16 +580,19 @@ static inline void plim_thread_yield_(void)
 #define ESHUTDOWN 108 /* closed; the value Linux uses, for systems whose errno.h has none */
 #endif
 
-/* PLIM_SLOW_ is for what is rare, PLIM_CALLED_ for what is large and not rare, PLIM_FAST_ for what
- * must be inlined. Without optimisation all are inline only in name: then no compiler emits what a
- * file does not use. */
+/* PLIM_SLOW_ is for what is rare, PLIM_CALLED_ for what is large and not rare, PLIM_HOT_ for what
+ * is used all the time though only rare functions call it, PLIM_FAST_ for what must be inlined.
+ * Without optimisation all are inline only in name: then no compiler emits what a file does not
+ * use. */
 #if defined(__OPTIMIZE__) && (defined(__GNUC__) || defined(__clang__))
 #define PLIM_SLOW_ __attribute__((noinline, cold, unused)) static
 #define PLIM_CALLED_ __attribute__((noinline, unused)) static
+#define PLIM_HOT_ __attribute__((noinline, hot, unused)) static
 #define PLIM_FAST_ __attribute__((always_inline)) static inline
 #else
 #define PLIM_SLOW_ static inline
 #define PLIM_CALLED_ static inline
+#define PLIM_HOT_ static inline
 #define PLIM_FAST_ static inline
 #endif
 #if defined(__GNUC__) || defined(__clang__)
@@ -1870,7 +1876,7 @@ typedef struct plim_list_ {
     plim_node_ *first, *last;
 } plim_list_;
 
-static inline void plim_append_(plim_list_ *list, plim_node_ *node)
+PLIM_CALLED_ void plim_append_(plim_list_ *list, plim_node_ *node)
 {
     node->next = NULL;
     node->prev = list->last;
@@ -1878,7 +1884,7 @@ static inline void plim_append_(plim_list_ *list, plim_node_ *node)
     list->last = node;
 }
 
-static inline void plim_prepend_(plim_list_ *list, plim_node_ *node)
+PLIM_CALLED_ void plim_prepend_(plim_list_ *list, plim_node_ *node)
 {
     node->next = list->first;
     node->prev = NULL;
@@ -1886,10 +1892,22 @@ static inline void plim_prepend_(plim_list_ *list, plim_node_ *node)
     list->first = node;
 }
 
-static inline void plim_unlink_(plim_list_ *list, plim_node_ *node)
+PLIM_CALLED_ void plim_unlink_(plim_list_ *list, plim_node_ *node)
 {
-    *(node->prev != NULL ? &node->prev->next : &list->first) = node->next;
-    *(node->next != NULL ? &node->next->prev : &list->last) = node->prev;
+    plim_node_ *prev = list->first == node ? NULL : node->prev;
+    *(prev != NULL ? &prev->next : &list->first) = node->next;
+    *(node->next != NULL ? &node->next->prev : &list->last) = prev;
+}
+
+/* Takes the first one out, and leaves the second alone: `prev` of the first means nothing. */
+PLIM_FAST_ plim_node_ *plim_shift_(plim_list_ *list)
+{
+    plim_node_ *node = list->first;
+    list->first = node->next;
+    if (node->next == NULL) {
+        list->last = NULL;
+    }
+    return node;
 }
 
 #endif /* PLIM_LIST_H_ */
@@ -1900,7 +1918,8 @@ static inline void plim_unlink_(plim_list_ *list, plim_node_ *node)
 #define PLIM_WAITER_H_
 
 /*
- * Somebody who sleeps. It lives on its owner's stack and is a member of one list, under the lock.
+ * Somebody who sleeps. It lives on its owner's stack and is a member of at most one list, under the
+ * lock. (A caller of a bulkhead waits by another node, and uses this one to be woken.)
  *
  * Its end is decided once, by `state`: whoever ends the wait changes WAITING to ENDED under the
  * lock and takes it off its list, and gives `wake` its permit after the lock has been let go, the
@@ -1999,6 +2018,59 @@ static inline bool plim_look_on_(int look, int few, int64_t until)
 
 #endif /* PLIM_WAITER_H_ */
 
+/* ==== src/core/spin_lock.h ==================================================================== */
+
+#ifndef PLIM_SPIN_LOCK_H_
+#define PLIM_SPIN_LOCK_H_
+
+/* A lock that is let go by a plain store. It is held for some ten nanoseconds, so whoever finds it
+ * taken looks again, offers its CPU, and if all that was in vain naps: even if the holder has been
+ * preempted by one with a higher priority, it gets to run. */
+#ifndef PLIM_PLATFORM
+static inline void plim_lock_wait_(int look)
+{
+    if (look >= 64) {
+        plim_nap_(plim_now_() + PLIM_NAP_NS_);
+    } else if (look % 8 == 7) {
+        plim_thread_yield_();
+    } else {
+        plim_pause_();
+    }
+}
+#define plim_lock_wait_(lock, look) plim_lock_wait_(look)
+#endif
+
+PLIM_SLOW_ void plim_spin_lock_slow_(PLIM_ATOMIC_(uint64_t) * lock)
+{
+    for (int look = 0;; look++) {
+        uint64_t open = plim_load_relaxed_(lock);
+        if (open == 0 && plim_cas_acquire_(lock, &open, 1)) {
+            return;
+        }
+        plim_lock_wait_(lock, look);
+    }
+}
+
+PLIM_FAST_ bool plim_spin_try_lock_(PLIM_ATOMIC_(uint64_t) * lock)
+{
+    uint64_t open = 0;
+    return plim_cas_acquire_(lock, &open, 1);
+}
+
+PLIM_FAST_ void plim_spin_lock_(PLIM_ATOMIC_(uint64_t) * lock)
+{
+    if (!PLIM_LIKELY_(plim_spin_try_lock_(lock))) {
+        plim_spin_lock_slow_(lock);
+    }
+}
+
+PLIM_FAST_ void plim_spin_unlock_(PLIM_ATOMIC_(uint64_t) * lock)
+{
+    plim_store_release_(lock, 0);
+}
+
+#endif /* PLIM_SPIN_LOCK_H_ */
+
 /* ==== src/core/gate.h ========================================================================= */
 
 #ifndef PLIM_GATE_H_
@@ -2015,9 +2087,10 @@ static inline bool plim_look_on_(int look, int few, int64_t until)
  *           lock, which looks after them. Set and cleared under the lock.
  *
  * There are two ways to change the word. The fast one, a single compare-exchange, is open while
- * both bits are 0. Everything else holds the lock, and begins by setting HELD (or finds WATCHED
- * set): from then on every compare-exchange of the fast way fails or is not even tried, so the
- * holder works on a copy and stores it when it is done.
+ * both bits are 0. The other holds the lock, and sets HELD (or finds WATCHED set): from then on
+ * every compare-exchange of the fast way fails or is not even tried, so the holder works on a copy
+ * and stores it when it is done. A bulkhead also holds the lock without HELD, for what is not in
+ * the word: see its sections.h.
  *
  * Why nobody who waits is forgotten. Who has to wait decides so under the lock, with the word
  * frozen, and joins its list in the same critical section, which leaves WATCHED set as long as it
@@ -2035,7 +2108,8 @@ static inline bool plim_look_on_(int look, int few, int64_t until)
 
 typedef struct plim_gate_ {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) word;
-    plim_counter lock; /* one permit */
+    char apart_[56]; /* those who take the fast way do not take the lock's line away */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) lock; /* see spin_lock.h */
 } plim_gate_;
 
 /* The lock is held for some fifty nanoseconds, unless its holder was preempted. So looking for a
@@ -2052,28 +2126,37 @@ PLIM_SLOW_ void plim_gate_lock_slow_(plim_gate_ *gate, int pauses)
         for (int j = 0; j < pauses; j++) {
             plim_pause_();
         }
-        if (plim_available_(plim_load_relaxed_(&gate->lock.word)) > 0 &&
-            plim_try_acquire_(&gate->lock, 1) == 0) {
+        if (plim_load_relaxed_(&gate->lock) == 0 && plim_spin_try_lock_(&gate->lock)) {
             return;
         }
     }
-    while (plim_acquire_(&gate->lock, PLIM_WAITERS_MAX, PLIM_FOREVER) != 0) {
-        plim_thread_yield_(); /* half a million threads stand there already */
+    plim_spin_lock_slow_(&gate->lock);
+}
+
+/* Takes the lock, and leaves the word to those who take the fast way. */
+PLIM_FAST_ void plim_gate_hold_(plim_gate_ *gate, int pauses)
+{
+    if (!PLIM_LIKELY_(plim_spin_try_lock_(&gate->lock))) {
+        plim_gate_lock_slow_(gate, pauses);
     }
 }
 
-/* Begins a section and returns the word, which is the caller's until plim_gate_unlock_. */
-PLIM_FAST_ uint64_t plim_gate_lock_(plim_gate_ *gate, int pauses)
+/* With the lock: returns the word, which is the caller's until plim_gate_publish_. */
+PLIM_FAST_ uint64_t plim_gate_freeze_(plim_gate_ *gate)
 {
-    if (plim_try_acquire_(&gate->lock, 1) != 0) {
-        plim_gate_lock_slow_(gate, pauses);
-    }
     uint64_t word = plim_load_relaxed_(&gate->word);
     while ((word & PLIM_WATCHED_) == 0 &&
            !plim_cas_acquire_(&gate->word, &word, word | PLIM_HELD_)) {
         continue;
     }
     return word;
+}
+
+/* Begins a section: both. */
+PLIM_FAST_ uint64_t plim_gate_lock_(plim_gate_ *gate, int pauses)
+{
+    plim_gate_hold_(gate, pauses);
+    return plim_gate_freeze_(gate);
 }
 
 /* Wakes those whose waits a section has ended. */
@@ -2085,26 +2168,310 @@ PLIM_CALLED_ void plim_wake_all_(plim_node_ *at)
     }
 }
 
-/* Ends the section, and then wakes those whose waits it has ended. The release of the lock is the
- * last touch of the object: those that are woken afterwards are not part of it. */
-PLIM_FAST_ void plim_gate_unlock_(plim_gate_ *gate, uint64_t word, bool watched, plim_list_ *woken)
+/* Lets the lock go, and then wakes those whose waits were ended under it. The release of the lock
+ * is the last touch of the object: those that are woken afterwards are not part of it. */
+PLIM_FAST_ void plim_gate_let_go_(plim_gate_ *gate, plim_list_ *woken)
 {
-    word &= ~(PLIM_HELD_ | PLIM_WATCHED_);
-    plim_store_release_(&gate->word, watched ? word | PLIM_WATCHED_ : word);
-    plim_release_(&gate->lock, 1);
+    plim_spin_unlock_(&gate->lock);
     if (woken->first != NULL) {
         plim_wake_all_(woken->first);
     }
+}
+
+/* The word is not the caller's any more. */
+PLIM_FAST_ void plim_gate_publish_(plim_gate_ *gate, uint64_t word, bool watched)
+{
+    word &= ~(PLIM_HELD_ | PLIM_WATCHED_);
+    plim_store_release_(&gate->word, watched ? word | PLIM_WATCHED_ : word);
+}
+
+/* Ends a section in which the word was the caller's. */
+PLIM_FAST_ void plim_gate_unlock_(plim_gate_ *gate, uint64_t word, bool watched, plim_list_ *woken)
+{
+    plim_gate_publish_(gate, word, watched);
+    plim_gate_let_go_(gate, woken);
 }
 
 /* Requires that nobody uses it yet. */
 static inline void plim_gate_init_(plim_gate_ *gate, uint64_t word)
 {
     plim_store_relaxed_(&gate->word, word);
-    plim_init_(&gate->lock, 1);
+    plim_store_relaxed_(&gate->lock, 0);
 }
 
 #endif /* PLIM_GATE_H_ */
+
+/* ==== src/core/here.h ========================================================================= */
+
+#ifndef PLIM_HERE_H_
+#define PLIM_HERE_H_
+
+/*
+ * Here: what a thread runs and holds, and who waits for whom.
+ *
+ * A goal is something that threads wait for: the end of a job, or an event loop. A place is a goal
+ * that one thread at a time runs, such as an event loop or a worker. The places that a thread runs
+ * make up a chain, from the innermost outwards. While the thread waits for a goal, so does every
+ * place of its chain, and every job that runs there. So a thread that is about to wait says so in
+ * each place of its chain. Then it follows the goals: the one that it wants to wait for, what that
+ * one waits for, and so on. If it comes back to itself, the wait would never end.
+ *
+ * Why no circle goes unnoticed. Each edge is published under the lock of its goal before the walk
+ * begins. So of those whose edges make up a circle, the one that published last finds all of them.
+ *
+ * Why none is imagined, and nothing is followed into freed memory. The walk keeps the lock of every
+ * goal on the path until its end, so all edges that it saw hold at the same time; and an edge,
+ * which is taken back under the lock too, keeps what it leads to alive. It is taken back by whoever
+ * ends the wait, before that: or a thread that is woken, but has not come to do it, would look as
+ * if it still waited. Where that cannot be, the edge is doubtful, and a circle must last for some
+ * naps to count. All locks but the first are tried, not waited for, and all are let go if one
+ * cannot be had: so walks do not wait for each other either.
+ *
+ * A thread-local variable says where a thread is. With gcc and clang on Linux it is weak and
+ * hidden: the linker keeps one of it, which all source files of a program or a shared library use.
+ * C and C++ files share it. Elsewhere it is static: each source file has one. An object always uses
+ * the variable of the file that initialised it. The name ends with the version of the core, so that
+ * two releases in one program have one each.
+ */
+typedef struct plim_goal_ {
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) lock; /* 1: held, for a moment */
+    PLIM_ALIGN8_
+    PLIM_ATOMIC_(uint64_t)
+    thread;                    /* of a place: that runs it; 0: none, and always 0 if
+                                                   it is no place. Changes under the lock */
+    struct plim_goal_ *awaits; /* under the lock; NULL: it does not wait. Of a job: the place that
+                                  its body runs in, while that waits */
+} plim_goal_;
+
+typedef struct plim_place_ {
+    plim_goal_ goal;           /* the first member: a goal with a thread is a place */
+    struct plim_place_ *outer; /* that the same thread ran before; is that thread's, or whoever's
+                                  who ends its wait */
+    const plim_counter *doubt; /* of the edge in `goal`, under its lock; NULL: see above */
+    struct plim_place_ **(*here)(void); /* where a thread is; constant */
+    const void *serves;  /* the object whose work this place alone does, an event loop; or NULL;
+                            constant */
+    plim_goal_ *carries; /* what the thread runs here now, a job, which waits when the thread does;
+                            or NULL. Is that thread's, as `outer` */
+} plim_place_;
+
+/* One that the calling thread is about to run. */
+static inline void plim_place_init_(plim_place_ *place, uint64_t thread)
+{
+    plim_store_relaxed_(&place->goal.lock, 0);
+    plim_store_relaxed_(&place->goal.thread, thread);
+    place->goal.awaits = NULL;
+    place->outer = NULL;
+    place->doubt = NULL;
+    place->here = NULL;
+    place->serves = NULL;
+    place->carries = NULL;
+}
+
+/* A place that nobody waits for: the thread does something for an object there, and may hold some
+ * of it. On the stack of its thread, or with it. Only a hold serves itself. */
+typedef struct plim_hold_ {
+    plim_place_ place; /* the first member: if it serves itself, a place is a hold */
+    void *object;      /* of which it holds, */
+    uint64_t amount;   /* that much */
+} plim_hold_;
+
+#if defined(__linux__) && defined(__ELF__) && defined(__GNUC__) && !defined(PLIM_PLATFORM)
+#define PLIM_SHARED_PLACE_ __attribute__((weak, visibility("hidden")))
+#ifdef __cplusplus /* not thread_local: for that clang would emit a function, too */
+extern "C" {
+extern PLIM_SHARED_PLACE_ __thread plim_place_ *plim_place_of_thread_100_;
+PLIM_SHARED_PLACE_ __thread plim_place_ *plim_place_of_thread_100_;
+}
+#else
+extern PLIM_SHARED_PLACE_ _Thread_local plim_place_ *plim_place_of_thread_100_;
+PLIM_SHARED_PLACE_ _Thread_local plim_place_ *plim_place_of_thread_100_;
+#endif
+#endif
+
+/* The innermost place that the calling thread runs, or NULL. */
+static inline plim_place_ **plim_here_(void)
+{
+#ifdef PLIM_PLATFORM
+    return (plim_place_ **)plim_thread_slot_();
+#elif defined(PLIM_SHARED_PLACE_)
+    return &plim_place_of_thread_100_;
+#elif defined(__cplusplus)
+    static thread_local plim_place_ *plim_place_of_thread_;
+    return &plim_place_of_thread_;
+#else
+    static _Thread_local plim_place_ *plim_place_of_thread_;
+    return &plim_place_of_thread_;
+#endif
+}
+
+enum {
+    PLIM_PATH_MAX_ = 64, /* a longer chain of waits is not followed to its end */
+    PLIM_DOUBTS_ = 3 /* how often a circle with a doubtful edge is looked at again, after a nap */
+};
+
+/* Sets what a goal waits for; NULL ends it. */
+static inline void plim_set_edge_(plim_goal_ *goal, plim_goal_ *target)
+{
+    plim_spin_lock_(&goal->lock);
+    goal->awaits = target;
+    plim_spin_unlock_(&goal->lock);
+}
+
+/* Sets what all places that a thread runs wait for; NULL ends it. `doubt`: NULL if whoever ends the
+ * wait takes the edge back; else what the thread sleeps on until it does so itself. What a place
+ * carries waits for the place, and only while that waits: to run a job writes nothing into it. */
+PLIM_SLOW_ void plim_awaits_(plim_place_ *innermost, plim_goal_ *target, const plim_counter *doubt)
+{
+    for (plim_place_ *at = innermost; at != NULL; at = at->outer) {
+        plim_spin_lock_(&at->goal.lock);
+        at->goal.awaits = target;
+        at->doubt = doubt;
+        plim_goal_ *carried = at->carries;
+        plim_spin_unlock_(&at->goal.lock);
+        if (carried != NULL) {
+            plim_set_edge_(carried, target != NULL ? &at->goal : NULL);
+        }
+    }
+}
+
+/* Does this edge lead out of a circle? It does if its thread has what it waits for, and then that
+ * is about to end. Between taking it and saying so there is a moment: so it is looked at several
+ * times. */
+static inline bool plim_doubts_(const plim_goal_ *goal, int *doubts)
+{
+    const bool is_place = plim_load_relaxed_(&goal->thread) != 0;
+    const plim_counter *doubt = is_place ? ((const plim_place_ *)(const void *)goal)->doubt : NULL;
+    if (doubt == NULL) {
+        return false;
+    }
+    uint64_t word = plim_load_relaxed_(&doubt->word);
+    return plim_available_(word) > 0 || plim_closed_(word) || ++*doubts <= PLIM_DOUBTS_;
+}
+
+/* Whether the chain of waits that begins at target leads to this thread. If so, it is cut there,
+ * while all of it is locked: so of those who find the same circle at the same time only one is
+ * refused. */
+PLIM_SLOW_ bool plim_leads_here_(plim_goal_ *target, uint64_t self, const plim_counter *doubt)
+{
+    plim_goal_ *path[PLIM_PATH_MAX_];
+    int doubts = 0;
+    for (int tries = 1;; tries++) {
+        int length = 0;
+        if (doubt != NULL && plim_closed_(plim_load_relaxed_(&doubt->word))) {
+            return false; /* our own wait will end; or two would doubt each other for ever */
+        }
+        bool found = false, blocked = false;
+        plim_spin_lock_(&target->lock);
+        path[length++] = target;
+        while (!found && !blocked && length < PLIM_PATH_MAX_) {
+            plim_goal_ *last = path[length - 1];
+            found = plim_load_relaxed_(&last->thread) == self;
+            for (int i = 0; i < length - 1 && found && !blocked; i++) {
+                blocked = plim_doubts_(path[i], &doubts);
+            }
+            if (found && !blocked) {
+                last->awaits = NULL;
+            }
+            if (found || last->awaits == NULL) {
+                break;
+            }
+            blocked = !plim_spin_try_lock_(&last->awaits->lock);
+            if (!blocked) {
+                path[length] = last->awaits;
+                length++;
+            }
+        }
+        while (length > 0) {
+            plim_spin_unlock_(&path[--length]->lock);
+        }
+        if (!blocked) {
+            return found;
+        }
+        if (found || tries % 8 == 0) {
+            plim_nap_(plim_now_() + PLIM_NAP_NS_);
+        } else {
+            plim_thread_yield_();
+        }
+    }
+}
+
+/* Before a wait of a thread that is at `innermost` (NULL: nowhere, and then all is well) for
+ * target. False: it would wait for itself. True: it may wait, and then calls plim_wait_over_. */
+static inline bool plim_may_wait_(plim_place_ *innermost, plim_goal_ *target,
+                                  const plim_counter *doubt)
+{
+    if (innermost == NULL) {
+        return true;
+    }
+    plim_awaits_(innermost, target, doubt);
+    if (plim_leads_here_(target, plim_thread_id_(), doubt)) {
+        plim_awaits_(innermost, NULL, NULL);
+        return false;
+    }
+    return true;
+}
+
+static inline void plim_wait_over_(plim_place_ *innermost)
+{
+    plim_awaits_(innermost, NULL, NULL);
+}
+
+/* Is the calling thread the one that alone does the work of this object, and at it now? */
+static inline bool plim_serves_(const void *object)
+{
+    for (const plim_place_ *at = *plim_here_(); at != NULL; at = at->outer) {
+        if (at->serves != NULL && at->serves == object) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* From here on the calling thread holds that much of the object. `here`: its place, by the file
+ * that initialised the object. */
+static inline void plim_hold_begins_(plim_hold_ *hold, plim_place_ **here, uint64_t thread,
+                                     void *object, uint64_t amount)
+{
+    plim_place_init_(&hold->place, thread);
+    hold->place.outer = *here;
+    hold->place.serves = hold;
+    hold->object = object;
+    hold->amount = amount;
+    *here = &hold->place;
+}
+
+/* On the thread on which it began. If that thread is about to end, it leaves all places inside of
+ * the hold, too. */
+static inline void plim_hold_ends_(const plim_hold_ *hold, plim_place_ **here)
+{
+    *here = hold->place.outer;
+}
+
+/* The innermost hold of that object from that place outwards, or NULL. */
+PLIM_SLOW_ plim_hold_ *plim_find_hold_(plim_place_ *from, const void *object)
+{
+    for (plim_place_ *at = from; at != NULL; at = at->outer) {
+        plim_hold_ *hold = (plim_hold_ *)(void *)at;
+        if (at->serves == at && hold->object == object) {
+            return hold;
+        }
+    }
+    return NULL;
+}
+
+/* How much of the object the calling thread holds; 0: none. */
+PLIM_SLOW_ uint64_t plim_held_(const void *object)
+{
+    uint64_t sum = 0;
+    for (plim_hold_ *at = plim_find_hold_(*plim_here_(), object); at != NULL;
+         at = plim_find_hold_(at->place.outer, object)) {
+        sum += at->amount;
+    }
+    return sum;
+}
+
+#endif /* PLIM_HERE_H_ */
 
 /* ==== src/core/workers.h ====================================================================== */
 
@@ -2121,7 +2488,8 @@ static inline void plim_gate_init_(plim_gate_ *gate, uint64_t word)
  *                                            defines PLIM_WORKER_SIGNALS. Its stack has at least
  *                                            that many bytes; 0 is the system's default. run is
  *                                            declared as static plim_worker_result name(void *arg)
- *   plim_worker_join_(thread)                and returns 0
+ *                                            and returns 0. Answers 0, EAGAIN, ENOMEM
+ *   plim_worker_join_(thread)                waits for its end
  *   plim_worker_begins_(name)                names the calling thread (on Linux), for ps and
  *                                            debuggers, and disables its cancellation
  *   PLIM_ON_THREAD_EXIT_(handler, arg)       from here to PLIM_ON_THREAD_EXIT_END_, in one block:
@@ -2139,6 +2507,15 @@ static inline void plim_gate_init_(plim_gate_ *gate, uint64_t word)
 #define PLIM_FREE(memory) free(memory)
 #endif
 
+/* Leaves errno alone. */
+static inline void *plim_memory_(size_t size)
+{
+    int saved = errno;
+    void *memory = PLIM_MALLOC(size);
+    errno = saved;
+    return memory;
+}
+
 #if (defined(__unix__) || defined(__APPLE__)) && !defined(PLIM_PLATFORM)
 #include <pthread.h>
 #include <unistd.h>
@@ -2152,20 +2529,18 @@ static inline int plim_worker_spawn_(plim_worker_thread *t, size_t stack_size,
 {
     const size_t unit = (size_t)1 << 16, most = SIZE_MAX / 2;
     pthread_attr_t attributes;
+    int error = 0;
     if (stack_size == 0) {
-        return pthread_create(t, NULL, run, arg);
+        error = pthread_create(t, NULL, run, arg);
+    } else if ((error = pthread_attr_init(&attributes)) == 0) {
+        size_t size = stack_size < most ? (stack_size + unit - 1) / unit * unit : most;
+        while ((error = pthread_attr_setstacksize(&attributes, size)) != 0 && size < most / 2) {
+            size *= 2;
+        }
+        error = error != 0 ? error : pthread_create(t, &attributes, run, arg);
+        pthread_attr_destroy(&attributes);
     }
-    int error = pthread_attr_init(&attributes);
-    if (error != 0) {
-        return error;
-    }
-    size_t size = stack_size < most ? (stack_size + unit - 1) / unit * unit : most;
-    while ((error = pthread_attr_setstacksize(&attributes, size)) != 0 && size < most / 2) {
-        size *= 2;
-    }
-    error = error != 0 ? error : pthread_create(t, &attributes, run, arg);
-    pthread_attr_destroy(&attributes);
-    return error;
+    return error != 0 && error != ENOMEM ? EAGAIN : error;
 }
 
 static inline void plim_worker_join_(plim_worker_thread t)
@@ -2319,6 +2694,196 @@ static inline void plim_worker_begins_(const char *name)
 #endif /* PLIM_PLATFORM */
 #endif /* PLIM_WORKERS_ */
 
+/* ==== src/core/crew.h ========================================================================= */
+
+#ifndef PLIM_CREW_H_
+#define PLIM_CREW_H_
+
+/*
+ * A crew: the threads that run the jobs of an object, how they come, sleep and go. The object is
+ * its owner, and decides how many there are and what they run. All that is said here happens under
+ * the owner's lock; each function says so, or that it does not need the lock.
+ *
+ * A member is the record of a thread, and the first part of the owner's record of it:
+ *
+ *   state     where it is                moved by, to
+ *   vacant    vacant                     whoever needs a thread: hired
+ *   hired     its hirer has it           its hirer: at work; vacant, if no thread can be had
+ *   at work   its thread has it          its thread, before it exits: gone
+ *   gone      gone, or a list that a     whoever has joined its thread: vacant
+ *             thread has taken from it
+ *
+ * Who joins whom. A thread about to exit takes the list `gone`, enters it itself, and joins those
+ * that it took. Their records become vacant after that. So at most a few are left for destroy,
+ * which joins those in `gone`, and with them those that they join. No other caller of the owner
+ * joins: an exiting thread may still run the program's thread-local destructors, and these may
+ * block.
+ *
+ * Why no thread is lost, and none joined twice. To join a thread takes two things: that its creator
+ * knows its handle, and that it will not use its record any more. Creation may return after the
+ * thread has left, so either may come first. Whoever has done his part says so under the lock, and
+ * the second of the two enters the member in `gone` (plim_crew_part_). From there it is taken once.
+ * A thread takes the list before it is in it, so it joins only threads that left before it did. So
+ * none joins itself, and no two join each other.
+ *
+ * Why nobody touches a record that was freed. Records are freed by destroy alone, which begins when
+ * no thread is at work and nobody hires. What is not vacant then is in `gone`, or was taken by one
+ * that is. A gone thread uses the owner and records once more, to make vacant what it has joined;
+ * and it exits after that. So when destroy has joined those in `gone`, all records are vacant, and
+ * no thread is left that could use one, or the owner.
+ *
+ * Of the threads without a job, some search: awake, or being woken. The others are parked. A thread
+ * parks in the section in which it has found no job, and whoever adds one later rouses a parked one
+ * in the section in which he does so, unless one searches. So no job is left while all sleep. A
+ * thread that has slept for long cannot be roused any more: in the section in which it leaves, it
+ * looks for a job once more.
+ */
+typedef struct plim_member_ {
+    struct plim_member_ *next; /* of the vacant, or the gone */
+    plim_worker_thread thread;
+    bool parted; /* its creator knows `thread`, or its thread has left */
+} plim_member_;
+
+typedef struct plim_crew_ {
+    uint32_t searching;          /* threads awake without a job, or being woken */
+    uint32_t threads;            /* at work, or hired: the owner counts those out that leave */
+    uint32_t hiring;             /* calls that are hiring */
+    plim_list_ parked;           /* waiters, the warmest first */
+    plim_member_ *vacant, *gone; /* first the last that came */
+} plim_crew_;
+
+static inline void plim_crew_init_(plim_crew_ *crew)
+{
+    crew->searching = crew->threads = crew->hiring = 0;
+    crew->parked.first = crew->parked.last = NULL;
+    crew->vacant = crew->gone = NULL;
+}
+
+static inline void plim_crew_push_(plim_member_ **list, plim_member_ *member)
+{
+    member->next = *list;
+    *list = member;
+}
+
+/* One more thread, to be created as soon as the lock has been let go. Under the lock. */
+static inline void plim_crew_plan_(plim_crew_ *crew)
+{
+    crew->threads++;
+    crew->hiring++; /* from here on destroy waits for us */
+}
+
+/* A member for the thread, or NULL if the owner has to make one. Under the lock. */
+static inline plim_member_ *plim_crew_vacancy_(plim_crew_ *crew)
+{
+    plim_member_ *member = crew->vacant;
+    if (member != NULL) {
+        crew->vacant = member->next;
+    }
+    return member;
+}
+
+/* Creates the thread: 0, EAGAIN, ENOMEM. Without the lock. */
+static inline int plim_crew_create_(plim_member_ *member, size_t stack_size,
+                                    plim_worker_result (*run)(void *), void *arg)
+{
+    member->parted = false;
+    return plim_worker_create_(&member->thread, stack_size, run, arg);
+}
+
+/* The member's creator, or its thread, is done with it; the second of the two enters it in the list
+ * of those to be joined. Under the lock. */
+static inline void plim_crew_part_(plim_crew_ *crew, plim_member_ *member)
+{
+    if (member->parted) {
+        plim_crew_push_(&crew->gone, member);
+    }
+    member->parted = true;
+}
+
+/* The hirer is done, and has created the thread; NULL: an executor has the member. Under the
+ * lock. */
+static inline void plim_crew_hired_(plim_crew_ *crew, plim_member_ *member)
+{
+    crew->hiring--;
+    if (member != NULL) {
+        plim_crew_part_(crew, member);
+    }
+}
+
+/* The hirer is done: there is no thread to be had; for want of a member, if that is NULL. Under the
+ * lock. */
+static inline void plim_crew_not_hired_(plim_crew_ *crew, plim_member_ *member)
+{
+    crew->hiring--;
+    crew->threads--;
+    if (member != NULL) {
+        plim_crew_push_(&crew->vacant, member);
+    }
+}
+
+/* Wakes a parked thread, unless one searches; returns whether one searches now. One that is leaving
+ * by itself stays where it is. Under the lock. */
+static inline bool plim_crew_rouse_(plim_crew_ *crew, plim_list_ *woken)
+{
+    for (plim_node_ *next, *at = crew->parked.first; crew->searching == 0 && at != NULL;
+         at = next) {
+        next = at->next;
+        crew->searching += plim_end_wait_(woken, &crew->parked, (plim_waiter_ *)(void *)at, 0);
+    }
+    return crew->searching != 0;
+}
+
+/* Wakes all that are parked. Under the lock. */
+static inline void plim_crew_rouse_all_(plim_crew_ *crew, plim_list_ *woken)
+{
+    crew->searching += plim_end_waits_(woken, &crew->parked, 0);
+}
+
+/* The calling thread parks: when the lock has been let go, it sleeps as `self`. Under the lock. */
+static inline void plim_crew_park_(plim_crew_ *crew, plim_waiter_ *self)
+{
+    plim_waiter_init_(self);
+    plim_prepend_(&crew->parked, &self->node);
+}
+
+/* The calling thread is about to exit, and does not count in `threads` any more. Returns those that
+ * it has to join before. Under the lock. */
+static inline plim_member_ *plim_crew_retire_(plim_crew_ *crew, plim_member_ *self)
+{
+    plim_member_ *gone = crew->gone;
+    crew->gone = NULL;
+    plim_crew_part_(crew, self);
+    return gone;
+}
+
+/* Joins these threads. Without the lock. */
+static inline void plim_crew_join_(const plim_member_ *gone)
+{
+    for (; gone != NULL; gone = gone->next) {
+        plim_worker_join_(gone->thread);
+    }
+}
+
+/* These were joined. Under the lock. */
+static inline void plim_crew_vacate_(plim_crew_ *crew, plim_member_ *joined)
+{
+    for (plim_member_ *next; joined != NULL; joined = next) {
+        next = joined->next;
+        plim_crew_push_(&crew->vacant, joined);
+    }
+}
+
+/* Joins the last ones, so that all members are vacant. No lock is needed: nobody is there, nor will
+ * be, but those that have left. */
+static inline void plim_crew_dismiss_(plim_crew_ *crew)
+{
+    plim_crew_join_(crew->gone);
+    plim_crew_vacate_(crew, crew->gone);
+    crew->gone = NULL;
+}
+
+#endif /* PLIM_CREW_H_ */
+
 /* ==== src/weighted_sem/word.h ================================================================= */
 
 /* The word: the free weight and the jobs, in one atomic step. */
@@ -2326,15 +2891,6 @@ static inline void plim_worker_begins_(const char *name)
 #ifndef WEIGHTED_SEM_IDLE_NS
 #define WEIGHTED_SEM_IDLE_NS PLIM_S(10)
 #endif
-
-/* Allocates, and leaves errno alone. */
-static inline void *weighted_sem_memory_(size_t size)
-{
-    int saved = errno;
-    void *memory = PLIM_MALLOC(size);
-    errno = saved;
-    return memory;
-}
 
 /* ---- The word ------------------------------------------------------------------------------- */
 
@@ -2377,13 +2933,14 @@ static inline bool weighted_sem_fits_(uint64_t word, uint64_t weight, bool job)
            (!job || weighted_sem_jobs_(word) != WEIGHTED_SEM_JOBS_MAX);
 }
 
-static inline uint64_t weighted_sem_taken_(uint64_t word, uint64_t weight, bool job)
+/* The word when that weight has been taken. */
+static inline uint64_t weighted_sem_admitted_(uint64_t word, uint64_t weight, bool job)
 {
     return word - weight * WEIGHTED_SEM_UNIT_ + (job ? WEIGHTED_SEM_JOB_ONE_ : 0);
 }
 
 /* A job has ended. */
-static inline uint64_t weighted_sem_given_(uint64_t word, uint64_t weight)
+static inline uint64_t weighted_sem_released_(uint64_t word, uint64_t weight)
 {
     PLIM_ASSERT(weighted_sem_jobs_(word) != 0, "weighted_sem: a job ends that does not execute: "
                                                "finish what was begun, once");
@@ -2401,7 +2958,24 @@ static inline bool weighted_sem_is_held_(uint64_t word, uint64_t total, uint64_t
 
 /* The object, those who wait in it, and its workers. */
 
-/* What a start asks for, and a worker does. */
+/*
+ * What a start asks for, and a worker does. All moves are made under the lock, but from HIRING to
+ * RUNNING. From the moment it is admitted, at the end of ASKING or WAITING, it has its weight and
+ * counts as executing.
+ *
+ *   phase     where it is             moved by, to
+ *   ASKING    on its caller's stack   its caller: READY, HIRING, WAITING; or it is refused
+ *   WAITING   queue, as a sleeper     whoever frees weight (weighted_sem_admit_): READY, HIRING;
+ *                                     its caller, at the timeout, close and resize: refused
+ *   HIRING    a worker that hire_     the new thread, or that of the executor: RUNNING; its caller:
+ *             has found for it        READY, if a worker has become free; or refused, if there is
+ *                                     no thread, or the executor wants none (weighted_sem_undo_)
+ *   READY     ready_tasks, in a slot  the first worker that looks (weighted_sem_pick_): RUNNING
+ *   RUNNING   its worker's `task`     the thread that called it (weighted_sem_task_ends_): over
+ *
+ * A job of complete or begin, and bare weight, are never HIRING, READY or RUNNING: their caller has
+ * them once they are admitted.
+ */
 typedef struct weighted_sem_task_ {
     int (*fn)(void *); /* NULL: nothing to run, the caller only wants the weight */
     void *arg;
@@ -2415,25 +2989,35 @@ typedef struct weighted_sem_sleeper_ {
     bool job;                /* in the queue: it wants to execute, not just bare weight */
     bool handed;             /* a worker has its task, or is about to */
     bool counted;            /* in the queue: it is part of `waiting` */
+    bool was_first;          /* in the queue: it has its credit */
     uint32_t left;           /* a drain: see "Drains" */
     uint64_t weight;         /* in the queue: what it wants, */
     uint64_t holds;          /* and what the background job holds that its thread is running */
+    uint64_t credit;         /* of the first in the queue: weight that may still bypass it */
     weighted_sem_task_ task; /* a drain has only its epoch in there */
 } weighted_sem_sleeper_;
 
+/* Room for a task that is ready. Each worker brings one along, and anybody's task may be in it. */
+typedef struct weighted_sem_slot_ {
+    plim_node_ node; /* the first member: a node of `ready_tasks` or `spare` is a slot */
+    weighted_sem_task_ task;
+} weighted_sem_slot_;
+
 /* Room for one background job, and the thread that was created for it if there is no executor. */
 typedef struct weighted_sem_worker_ {
+    plim_member_ member; /* the first member: a member of the crew is a worker */
     weighted_sem *sem;
-    weighted_sem_task_ task;                  /* what it runs */
-    uint64_t runner;                          /* the thread that runs it */
-    struct weighted_sem_worker_ *next_runner; /* in the list of that thread's bucket */
-    struct weighted_sem_worker_ *next;        /* of all workers */
-    struct weighted_sem_worker_ *next_vacant; /* of those without thread and job, or gone */
-    plim_worker_thread thread;
-    bool joinable;  /* `thread` is known, and can be joined */
-    bool retired;   /* the thread was gone before `joinable` could be set */
+    weighted_sem_task_ task; /* what it runs */
+    weighted_sem_slot_ slot;
     bool allocated; /* by itself, not as part of the first block */
 } weighted_sem_worker_;
+
+/* A thread that runs the tasks of a worker, on its stack. The hold says so to the calls that a task
+ * makes: it is how they know what they must not wait for. */
+typedef struct weighted_sem_run_ {
+    weighted_sem_worker_ *worker;
+    plim_hold_ hold;
+} weighted_sem_run_;
 
 /* What the calls of the API do when their fast path does not do. init puts a pointer to these into
  * the semaphore. So a file that only acquires or starts contains its fast paths, and the rest is in
@@ -2455,62 +3039,66 @@ typedef struct weighted_sem_slow_ {
     weighted_sem_stats (*snapshot)(weighted_sem *w);
 } weighted_sem_slow_;
 
-enum { WEIGHTED_SEM_BUCKETS_ = 64 };   /* see weighted_sem_bucket_ */
-enum { WEIGHTED_SEM_SEARCHERS_ = 16 }; /* one more worker without a task sleeps at once */
+enum { WEIGHTED_SEM_SEARCHERS_ = 4 }; /* one more worker without a task sleeps at once */
 
+/* What init found in the options, and made of them. The pointers are constant, too. */
+typedef struct weighted_sem_fixed_ {
+    uint32_t window, budget; /* of the bypass; a window of 0 if there is none */
+    size_t error_capacity;
+    weighted_sem_error *error_ring;
+    weighted_sem_worker_ *block; /* the first workers, in one piece of memory */
+    plim_executor executor;
+    size_t stack_size;
+    uint64_t process; /* that made it */
+    char name[16];
+} weighted_sem_fixed_;
+
+/*
+ * What the lock guards. The fast way changes the word by a compare-exchange; while the lock is held
+ * or somebody waits, only its holder changes it (see the gate).
+ *
+ *   constant         slow, fixed
+ *   anybody's        started, completed, failed: counters, each by one atomic step
+ *   under the lock,  total, waiting, errors, dropped, ready; the word, while it is held or watched
+ *   read without it
+ *   under the lock   all others; of a sleeper or waiter in a list, its node and all that its owner
+ *                    has not filled in; of a worker without a thread, everything; of one with a
+ *                    thread, what crew.h says. Its task is its thread's.
+ */
 struct weighted_sem {
-    plim_gate_ gate; /* everything below the counters is under its lock */
+    plim_gate_ gate;
     const weighted_sem_slow_ *slow;
+    weighted_sem_fixed_ fixed;
 
-    /* Changed by anybody; total only under the lock. */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) total;
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) started; /* sequence numbers given out */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) completed;
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) failed;
 
-    /* Read without the lock by getters and by workers that look for work. */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) waiting;
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) errors;
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) waiting; /* callers in the queue, but for a try */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) errors;  /* in error_ring */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) dropped;
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) ready;
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) ready; /* tasks in ready_tasks */
 
-    plim_list_ queue;        /* callers that want weight, first come first */
-    uint32_t window, budget; /* bypass */
-    uint64_t credit;         /* weight that may still bypass `favoured`, the first in the queue */
-    weighted_sem_sleeper_ *favoured;
+    plim_list_ queue;   /* sleepers that want weight, first come first */
+    plim_list_ drains;  /* sleepers, oldest first: see "Drains" */
+    plim_list_ quiet;   /* waiters: calls of drain_all */
+    uint64_t epoch;     /* the present one, see "Drains" */
+    uint64_t refused;   /* numbers of `started` left out */
+    size_t error_first; /* the oldest, in error_ring */
 
-    uint64_t epoch;       /* the present one */
-    plim_list_ drains;    /* oldest first */
-    uint32_t left_in_all; /* the sum of what they have left */
-    plim_list_ quiet;     /* calls of drain_all */
-
-    weighted_sem_error *error_ring;
-    size_t error_capacity, error_first;
-
-    weighted_sem_task_ *ready_ring; /* tasks with weight, and a worker awake for each */
-    size_t ready_capacity, ready_first;
-    uint32_t threads;   /* own ones */
-    uint32_t searching; /* of these, awake without a task, or being woken */
-    uint32_t hiring;    /* starts that are creating a thread, or are inside the executor */
-    bool quit;          /* workers are to go */
-    plim_list_ parked;  /* idle workers, the warmest first */
-    weighted_sem_worker_ *workers, *vacant;
-    weighted_sem_worker_ *gone;  /* whose threads have left, and are to be joined */
-    weighted_sem_worker_ *block; /* the first workers, in one piece of memory */
-    size_t block_size, block_used;
-    weighted_sem_worker_ *bucket[WEIGHTED_SEM_BUCKETS_]; /* who runs a task, by thread */
-    uint64_t refused;                                    /* numbers of `started` left out */
-    plim_executor executor;
-    size_t stack_size;
-    uint64_t process; /* that made it */
-    char name[16];
+    plim_list_ ready_tasks; /* slots: tasks with weight, and an idle worker for each */
+    plim_node_ *spare;      /* slots that are empty */
+    plim_crew_ crew; /* workers; with an executor, a thread is a call of weighted_sem_execute_ */
+    uint32_t idle;   /* threads without a task */
+    bool quit;       /* they are to go */
 };
 
 static inline void weighted_sem_sleeper_init_(weighted_sem_sleeper_ *sleeper)
 {
     plim_waiter_init_(&sleeper->waiter);
-    sleeper->job = sleeper->handed = sleeper->counted = false;
-    sleeper->weight = sleeper->holds = 0;
+    sleeper->job = sleeper->handed = sleeper->counted = sleeper->was_first = false;
+    sleeper->weight = sleeper->holds = sleeper->credit = 0;
     sleeper->left = 0;
     sleeper->task.fn = NULL;
 }
@@ -2521,13 +3109,13 @@ static inline void weighted_sem_sleeper_init_(weighted_sem_sleeper_ *sleeper)
  * the semaphore. */
 
 /* The fast way in, if it is open. */
-static inline bool weighted_sem_take_(weighted_sem *w, uint64_t weight, bool job)
+static inline bool weighted_sem_admit_fast_(weighted_sem *w, uint64_t weight, bool job)
 {
     const uint64_t not_now = PLIM_HELD_ | PLIM_WATCHED_ | WEIGHTED_SEM_CLOSED_;
     uint64_t word = plim_load_relaxed_(&w->gate.word);
     while (PLIM_LIKELY_((word & not_now) == 0 && weighted_sem_fits_(word, weight, job))) {
-        if (PLIM_LIKELY_(
-                plim_cas_acquire_(&w->gate.word, &word, weighted_sem_taken_(word, weight, job)))) {
+        if (PLIM_LIKELY_(plim_cas_acquire_(&w->gate.word, &word,
+                                           weighted_sem_admitted_(word, weight, job)))) {
             return true;
         }
     }
@@ -2535,10 +3123,10 @@ static inline bool weighted_sem_take_(weighted_sem *w, uint64_t weight, bool job
 }
 
 /* Likewise for a job: it gets its number, and no epoch. */
-static inline bool weighted_sem_take_job_(weighted_sem *w, uint64_t weight,
-                                          weighted_sem_task_ *task)
+static inline bool weighted_sem_admit_job_fast_(weighted_sem *w, uint64_t weight,
+                                                weighted_sem_task_ *task)
 {
-    if (PLIM_LIKELY_(weighted_sem_take_(w, weight, true))) {
+    if (PLIM_LIKELY_(weighted_sem_admit_fast_(w, weight, true))) {
         task->epoch = 0;
         task->sequence = plim_add_relaxed_(&w->started, 1) + 1;
         return true;
@@ -2547,12 +3135,12 @@ static inline bool weighted_sem_take_job_(weighted_sem *w, uint64_t weight,
 }
 
 /* The fast way out for a job, if it is open. */
-static inline bool weighted_sem_give_(weighted_sem *w, uint64_t weight)
+static inline bool weighted_sem_release_fast_(weighted_sem *w, uint64_t weight)
 {
     uint64_t word = plim_load_relaxed_(&w->gate.word);
     while (PLIM_LIKELY_((word & (PLIM_HELD_ | PLIM_WATCHED_)) == 0)) {
         if (PLIM_LIKELY_(
-                plim_cas_release_(&w->gate.word, &word, weighted_sem_given_(word, weight)))) {
+                plim_cas_release_(&w->gate.word, &word, weighted_sem_released_(word, weight)))) {
             return true;
         }
     }
@@ -2562,7 +3150,7 @@ static inline bool weighted_sem_give_(weighted_sem *w, uint64_t weight)
 /* Gives back the weight of a job. */
 static inline void weighted_sem_leave_(weighted_sem *w, uint64_t weight, uint64_t epoch)
 {
-    if (PLIM_LIKELY_(weighted_sem_give_(w, weight))) {
+    if (PLIM_LIKELY_(weighted_sem_release_fast_(w, weight))) {
         return;
     }
     w->slow->leave(w, weight, epoch);
@@ -2600,7 +3188,7 @@ static inline int weighted_sem_complete_for(weighted_sem *w, uint64_t weight, in
     if (fn == NULL) {
         return EINVAL;
     }
-    if (!PLIM_LIKELY_(weighted_sem_take_job_(w, weight, &task))) {
+    if (!PLIM_LIKELY_(weighted_sem_admit_job_fast_(w, weight, &task))) {
         int error = w->slow->enter(w, weight, timeout_ns, &task);
         if (error != 0) {
             return error;
@@ -2630,6 +3218,7 @@ static inline int weighted_sem_try_complete(weighted_sem *w, uint64_t weight, in
     return weighted_sem_tried_(weighted_sem_complete_for(w, weight, fn, arg, result, 0));
 }
 
+/* Fills in the job of a begin. */
 static inline void weighted_sem_begun_(weighted_sem *w, uint64_t weight,
                                        const weighted_sem_task_ *task, weighted_sem_job *job)
 {
@@ -2647,7 +3236,7 @@ static inline int weighted_sem_begin_for(weighted_sem *w, uint64_t weight, weigh
     if (job == NULL) {
         return EINVAL;
     }
-    if (PLIM_LIKELY_(weighted_sem_take_job_(w, weight, &task))) {
+    if (PLIM_LIKELY_(weighted_sem_admit_job_fast_(w, weight, &task))) {
         weighted_sem_begun_(w, weight, &task, job);
         return 0;
     }
@@ -2685,7 +3274,7 @@ static inline int weighted_sem_finish(weighted_sem_job *job, int error)
 
 static inline int weighted_sem_acquire_for(weighted_sem *w, uint64_t weight, int64_t timeout_ns)
 {
-    if (PLIM_LIKELY_(weighted_sem_take_(w, weight, false))) {
+    if (PLIM_LIKELY_(weighted_sem_admit_fast_(w, weight, false))) {
         return 0;
     }
     return w->slow->enter(w, weight, timeout_ns, NULL);
@@ -2804,7 +3393,7 @@ static inline weighted_sem_section_ weighted_sem_lock_(weighted_sem *w)
 static inline bool weighted_sem_is_quiet_(const weighted_sem *w, const weighted_sem_section_ *s)
 {
     return weighted_sem_free_(s->word) == (int64_t)plim_load_relaxed_(&w->total) &&
-           w->queue.first == NULL && w->hiring == 0 && (!w->quit || w->threads == 0);
+           w->queue.first == NULL && w->crew.hiring == 0 && (!w->quit || w->crew.threads == 0);
 }
 
 /* Ends the section. */
@@ -2830,8 +3419,8 @@ PLIM_SLOW_ void weighted_sem_unlock_(weighted_sem *w, weighted_sem_section_ *s)
  *   D1   left = the jobs that execute, with an epoch above that of the drain before it (if there is
  *        one) and up to its own
  *
- * The word says how many execute in all when the drain comes, and left_in_all how many of them the
- * drains before it account for: the difference is its own. A job that ends is taken off the first
+ * The word says how many execute in all when the drain comes. The drains before it account for the
+ * sum of what they have left: the difference is its own. A job that ends is taken off the first
  * drain with its epoch or a later one. A drain is over when it and all before it have none left.
  * One that gives up leaves what it has to the next, which waits for those jobs too.
  *
@@ -2845,7 +3434,7 @@ PLIM_SLOW_ void weighted_sem_unlock_(weighted_sem *w, weighted_sem_section_ *s)
 static inline void weighted_sem_job_ends_(weighted_sem *w, weighted_sem_section_ *s,
                                           uint64_t weight, uint64_t epoch)
 {
-    s->word = weighted_sem_given_(s->word, weight);
+    s->word = weighted_sem_released_(s->word, weight);
     weighted_sem_sleeper_ *at = (weighted_sem_sleeper_ *)(void *)w->drains.first;
     while (at != NULL && at->task.epoch < epoch) {
         at = (weighted_sem_sleeper_ *)(void *)at->waiter.node.next;
@@ -2854,7 +3443,6 @@ static inline void weighted_sem_job_ends_(weighted_sem *w, weighted_sem_section_
         return; /* it began after all of them */
     }
     at->left--;
-    w->left_in_all--;
     for (plim_node_ *next, *node = w->drains.first; node != NULL; node = next) {
         at = (weighted_sem_sleeper_ *)(void *)node;
         next = node->next;
@@ -2869,10 +3457,11 @@ static inline void weighted_sem_job_ends_(weighted_sem *w, weighted_sem_section_
 static inline void weighted_sem_join_drains_(weighted_sem *w, const weighted_sem_section_ *s,
                                              weighted_sem_sleeper_ *self)
 {
-    uint32_t jobs = weighted_sem_jobs_(s->word);
     self->task.epoch = w->epoch++;
-    self->left = jobs - w->left_in_all;
-    w->left_in_all = jobs;
+    self->left = weighted_sem_jobs_(s->word);
+    for (plim_node_ *at = w->drains.first; at != NULL; at = at->next) {
+        self->left -= ((weighted_sem_sleeper_ *)(void *)at)->left;
+    }
     plim_append_(&w->drains, &self->waiter.node);
 }
 
@@ -2882,8 +3471,6 @@ static inline void weighted_sem_leave_drains_(weighted_sem *w, weighted_sem_slee
     weighted_sem_sleeper_ *next = (weighted_sem_sleeper_ *)(void *)self->waiter.node.next;
     if (next != NULL) {
         next->left += self->left;
-    } else {
-        w->left_in_all -= self->left;
     }
     plim_unlink_(&w->drains, &self->waiter.node);
 }
@@ -2896,7 +3483,14 @@ static inline void weighted_sem_leave_drains_(weighted_sem *w, weighted_sem_slee
 static inline void weighted_sem_left_queue_(weighted_sem *w, const weighted_sem_sleeper_ *sleeper)
 {
     plim_store_relaxed_(&w->waiting, plim_load_relaxed_(&w->waiting) - sleeper->counted);
-    w->favoured = w->favoured == sleeper ? NULL : w->favoured;
+}
+
+/* Sees to B2: if tasks are ready, a worker is on its way. One that is leaving is, too. */
+static inline void weighted_sem_rouse_(weighted_sem *w, weighted_sem_section_ *s)
+{
+    if (plim_load_relaxed_(&w->ready) != 0) {
+        plim_crew_rouse_(&w->crew, &s->woken);
+    }
 }
 
 /* Gives a task to the workers that there are; false if none is free for it. */
@@ -2904,34 +3498,37 @@ static inline bool weighted_sem_hand_over_(weighted_sem *w, weighted_sem_section
                                            const weighted_sem_task_ *task)
 {
     uint64_t ready = plim_load_relaxed_(&w->ready);
-    if (ready == w->searching) {
-        plim_node_ *idle = w->parked.first;
-        while (idle != NULL &&
-               !plim_end_wait_(&s->woken, &w->parked, (plim_waiter_ *)(void *)idle, 0)) {
-            idle = idle->next; /* that one is leaving */
-        }
-        if (idle == NULL) {
-            return false;
-        }
-        w->searching++;
+    if (ready == w->idle) {
+        return false;
     }
-    w->ready_ring[(w->ready_first + (size_t)ready) % w->ready_capacity] = *task;
+    plim_node_ *slot = w->spare; /* there is one for each worker */
+    w->spare = slot->next;
+    ((weighted_sem_slot_ *)(void *)slot)->task = *task;
+    plim_append_(&w->ready_tasks, slot);
     plim_store_relaxed_(&w->ready, ready + 1);
+    weighted_sem_rouse_(w, s);
     return true;
 }
 
 /* Takes the weight for the sleeper's task, and hands the task over if a worker is free for it. */
-static inline void weighted_sem_let_in_(weighted_sem *w, weighted_sem_section_ *s,
-                                        weighted_sem_sleeper_ *sleeper)
+static inline void weighted_sem_admit_one_(weighted_sem *w, weighted_sem_section_ *s,
+                                           weighted_sem_sleeper_ *sleeper)
 {
-    s->word = weighted_sem_taken_(s->word, sleeper->weight, sleeper->job);
+    s->word = weighted_sem_admitted_(s->word, sleeper->weight, sleeper->job);
     sleeper->task.weight = sleeper->weight;
     sleeper->task.epoch = w->epoch;
     if (sleeper->job) {
         sleeper->task.sequence = plim_add_relaxed_(&w->started, 1) + 1;
     }
-    const bool starts = sleeper->task.fn != NULL && w->executor.execute == NULL;
+    const bool starts = sleeper->task.fn != NULL && w->fixed.executor.execute == NULL;
     sleeper->handed = starts && weighted_sem_hand_over_(w, s, &sleeper->task);
+}
+
+/* How much weight may bypass a caller that has become the first in the queue. */
+static inline uint64_t weighted_sem_credit_(const weighted_sem *w)
+{
+    const uint64_t total = plim_load_relaxed_(&w->total), budget = w->fixed.budget;
+    return budget > UINT64_MAX / total ? UINT64_MAX : budget * total;
 }
 
 /* Lets in whoever may. Called in every section that may have changed who does: the one place where
@@ -2943,51 +3540,33 @@ PLIM_SLOW_ void weighted_sem_admit_(weighted_sem *w, weighted_sem_section_ *s)
     for (plim_node_ *next, *node = w->queue.first; node != NULL; node = next) {
         weighted_sem_sleeper_ *at = (weighted_sem_sleeper_ *)(void *)node;
         next = node->next;
-        if (head != NULL && ++behind > w->window) {
+        if (head != NULL && ++behind > w->fixed.window) {
             break;
         }
         if (weighted_sem_fits_(s->word, at->weight, at->job) &&
-            (head == NULL || at->weight <= w->credit) &&
+            (head == NULL || at->weight <= head->credit) &&
             plim_end_wait_(&s->woken, &w->queue, &at->waiter, 0)) {
-            w->credit -= head == NULL ? 0 : at->weight;
+            if (head != NULL) {
+                head->credit -= at->weight;
+            }
             weighted_sem_left_queue_(w, at);
-            weighted_sem_let_in_(w, s, at);
+            weighted_sem_admit_one_(w, s, at);
         } else if (head == NULL && plim_load_relaxed_(&at->waiter.state) == PLIM_WAITING_) {
             head = at;
-            if (w->favoured != head) {
-                w->favoured = head;
-                uint64_t total = plim_load_relaxed_(&w->total);
-                w->credit = w->budget > UINT64_MAX / total ? UINT64_MAX : w->budget * total;
+            if (!head->was_first) {
+                head->was_first = true;
+                head->credit = weighted_sem_credit_(w);
             }
         }
     }
 }
 
 /* Gives the weight of a job back, and all that follows from it. */
-static inline void weighted_sem_put_(weighted_sem *w, weighted_sem_section_ *s, uint64_t weight,
-                                     uint64_t epoch)
+static inline void weighted_sem_release_job_(weighted_sem *w, weighted_sem_section_ *s,
+                                             uint64_t weight, uint64_t epoch)
 {
     weighted_sem_job_ends_(w, s, weight, epoch);
     weighted_sem_admit_(w, s);
-}
-
-/* Where to look for what a thread runs. Multiplied, because the addresses that tell threads apart
- * differ by whole stacks. */
-static inline weighted_sem_worker_ **weighted_sem_bucket_(weighted_sem *w, uint64_t runner)
-{
-    return &w->bucket[runner * 0x9e3779b97f4a7c15u >> 58];
-}
-
-/* The weight that the calling thread's background job holds; several, if an executor runs one
- * inside another. */
-PLIM_SLOW_ uint64_t weighted_sem_holds_(weighted_sem *w)
-{
-    uint64_t self = plim_thread_id_(), sum = 0;
-    weighted_sem_worker_ *at = *weighted_sem_bucket_(w, self);
-    for (; at != NULL; at = at->next_runner) {
-        sum += at->runner == self ? at->task.weight : 0;
-    }
-    return sum;
 }
 
 /*
@@ -3029,6 +3608,7 @@ static inline int weighted_sem_refusal_(weighted_sem *w, const weighted_sem_sect
                                                              : 0;
 }
 
+/* For one who goes by itself: at its timeout, or because it may not wait. */
 static inline void weighted_sem_leave_queue_(weighted_sem *w, weighted_sem_sleeper_ *sleeper)
 {
     plim_unlink_(&w->queue, &sleeper->waiter.node);
@@ -3040,42 +3620,40 @@ static inline void weighted_sem_leave_queue_(weighted_sem *w, weighted_sem_sleep
 /* Workers: the threads that run background jobs. */
 
 /*
- * Tasks that were let in go through a ring to whichever worker is awake first. To every task in
- * the ring belongs a worker that is searching (awake without a task, or being woken), so none
- * waits for another task to end:
+ * Tasks that were admitted go through a list to whichever worker looks first. A worker is idle
+ * while it has no task. Of the idle ones some are searching: awake, or being woken; the others are
+ * parked.
  *
- *   B1   ready <= searching      ready <= ready_capacity, which is at least `threads`
+ *   B1   ready <= idle <= threads <= the slots that there are
+ *   B2   ready > 0 only if a worker is on its way: searching, or about to leave after a long sleep
  *
- * A start that would break it wakes a parked worker, which counts as searching from then on; if
- * there is none, all workers have tasks, and it creates a thread, for that very task. A searching
- * worker takes a task (both go down by 1) or parks, but only if there is none. A worker that ends a
- * task takes the next without having searched. So in a busy stretch nobody sleeps or is woken.
+ * B1 gives each task a worker that does nothing else. A start that would break it creates a thread,
+ * for that very task. B2 says that the workers come: whoever adds a task, or takes one and leaves
+ * others behind, wakes a parked worker if none is searching (weighted_sem_rouse_). A worker does so
+ * before it runs its task. So no task waits for the body of another, however long it takes; and of
+ * many tasks with short bodies, two or three workers do all, while the others sleep.
  *
- * A start that had to wait is let in by somebody else, who hands its task over in the same section.
- * A worker that has just ended a task counts itself as searching before that: so it wakes nobody
- * for a task that it takes itself.
+ * Why B2 holds. The last worker that searches takes a task, and wakes another if there are more; or
+ * it parks, but only if there is none. A parked worker whose time is over takes a task, if there is
+ * one, before it leaves: so a start may count on it, although it cannot wake it any more.
+ *
+ * A start that had to wait is admitted by somebody else, who hands its task over in the same
+ * section. A worker that has just ended a task counts itself as searching before that: so it wakes
+ * nobody for a task that it takes itself.
  */
 
-/* From now on the calling thread runs the worker's task. */
-static inline void weighted_sem_run_begins_(weighted_sem *w, weighted_sem_worker_ *worker)
-{
-    worker->runner = plim_thread_id_();
-    weighted_sem_worker_ **bucket = weighted_sem_bucket_(w, worker->runner);
-    worker->next_runner = *bucket;
-    *bucket = worker;
-}
-
+/* Stores the error of a job, or counts it as dropped. */
 static inline void weighted_sem_store_error_(weighted_sem *w, int code,
                                              const weighted_sem_task_ *task)
 {
     uint64_t stored = plim_load_relaxed_(&w->errors);
     plim_add_relaxed_(&w->failed, 1);
-    if (stored == w->error_capacity) {
+    if (stored == w->fixed.error_capacity) {
         plim_store_relaxed_(&w->dropped, plim_load_relaxed_(&w->dropped) + 1);
         return;
     }
     weighted_sem_error error = {code, task->arg, task->weight, task->sequence};
-    w->error_ring[(w->error_first + (size_t)stored) % w->error_capacity] = error;
+    w->fixed.error_ring[(w->error_first + (size_t)stored) % w->fixed.error_capacity] = error;
     plim_store_relaxed_(&w->errors, stored + 1);
 }
 
@@ -3087,19 +3665,17 @@ static inline void weighted_sem_task_ends_(weighted_sem *w, weighted_sem_section
     if (result != 0) {
         weighted_sem_store_error_(w, result, task);
     }
-    weighted_sem_put_(w, s, task->weight, task->epoch);
+    weighted_sem_release_job_(w, s, task->weight, task->epoch);
 }
 
-static inline void weighted_sem_run_ends_(weighted_sem *w, weighted_sem_section_ *s,
-                                          weighted_sem_worker_ *worker, int result)
+/* Calls the task, and says to the calls that it makes what it holds. */
+static inline int weighted_sem_call_task_(weighted_sem_run_ *run)
 {
-    weighted_sem_worker_ **at = weighted_sem_bucket_(w, worker->runner);
-    while (*at != worker) {
-        at = &(*at)->next_runner;
-    }
-    *at = worker->next_runner;
-    worker->runner = 0;
-    weighted_sem_task_ends_(w, s, &worker->task, result);
+    const weighted_sem_task_ *task = &run->worker->task;
+    plim_hold_begins_(&run->hold, plim_here_(), 0, run->worker->sem, task->weight);
+    int result = task->fn(task->arg);
+    plim_hold_ends_(&run->hold, plim_here_());
+    return result;
 }
 
 /* A task that was let in and could not be started after all. */
@@ -3111,61 +3687,44 @@ PLIM_SLOW_ void weighted_sem_undo_(weighted_sem *w, const weighted_sem_task_ *ta
         continue;
     }
     w->refused += last != task->sequence; /* others have started since: it is left out */
-    weighted_sem_put_(w, s, task->weight, task->epoch);
+    weighted_sem_release_job_(w, s, task->weight, task->epoch);
 }
 
-/* Takes the next task, if there is one. */
-static inline bool weighted_sem_pick_(weighted_sem *w, weighted_sem_worker_ *self)
+/* Takes the next task for a worker that is idle and does not count as searching, if there is one;
+ * and sees to the others before it runs this one. */
+static inline bool weighted_sem_pick_(weighted_sem *w, weighted_sem_section_ *s,
+                                      weighted_sem_worker_ *self)
 {
     uint64_t ready = plim_load_relaxed_(&w->ready);
     if (ready == 0) {
         return false;
     }
-    self->task = w->ready_ring[w->ready_first];
-    w->ready_first = (w->ready_first + 1) % w->ready_capacity;
+    plim_node_ *slot = w->ready_tasks.first;
+    self->task = ((weighted_sem_slot_ *)(void *)slot)->task;
+    plim_unlink_(&w->ready_tasks, slot);
+    slot->next = w->spare;
+    w->spare = slot;
     plim_store_relaxed_(&w->ready, ready - 1);
-    weighted_sem_run_begins_(w, self);
+    w->idle--;
+    weighted_sem_rouse_(w, s);
     return true;
 }
 
-static inline void weighted_sem_vacate_(weighted_sem *w, weighted_sem_worker_ *worker)
-{
-    worker->next_vacant = w->vacant;
-    w->vacant = worker;
-}
-
-/*
- * The thread is about to exit, and so is the section. Before it exits, a worker joins the workers
- * that exited earlier, so destroy has at most one left to join. A start never joins: an exiting
- * thread may still run the program's thread-local destructors, and these may block.
- */
+/* The thread is about to exit, and so is the section. */
 PLIM_SLOW_ void weighted_sem_retire_(weighted_sem *w, weighted_sem_section_ *s,
                                      weighted_sem_worker_ *self)
 {
-    weighted_sem_worker_ *gone = w->gone;
-    w->threads--;
-    w->gone = NULL;
-    if (self->joinable) {
-        self->next_vacant = NULL;
-        w->gone = self;
-    } else {
-        self->retired = true; /* its creator does that, when it has got hold of the thread */
-    }
+    w->crew.threads--;
+    plim_member_ *gone = plim_crew_retire_(&w->crew, &self->member);
     weighted_sem_unlock_(w, s);
-    for (weighted_sem_worker_ *at = gone; at != NULL; at = at->next_vacant) {
-        plim_worker_join_(at->thread);
-    }
+    plim_crew_join_(gone);
     *s = weighted_sem_lock_(w);
-    for (weighted_sem_worker_ *next, *at = gone; at != NULL; at = next) {
-        next = at->next_vacant;
-        weighted_sem_vacate_(w, at);
-    }
+    plim_crew_vacate_(&w->crew, gone);
     weighted_sem_unlock_(w, s);
 }
 
-/* Looks for a task without the lock, before going to sleep. Those who look give their CPU away
- * between looks: a task that a start has just given to them is then done by whichever of them runs,
- * while the others count as searching and so spare the starts to wake anybody. */
+/* Looks for a task without the lock, before going to sleep. It gives its CPU away between looks:
+ * the start that it waits for may need it. */
 static inline void weighted_sem_look_(weighted_sem *w)
 {
     bool on = true;
@@ -3174,72 +3733,93 @@ static inline void weighted_sem_look_(weighted_sem *w)
     }
 }
 
+/* Sleeps, and has the lock again afterwards: 0 if the worker was woken, and counts as searching
+ * since then; ETIMEDOUT. */
+PLIM_SLOW_ int weighted_sem_park_(weighted_sem *w, weighted_sem_section_ *s)
+{
+    plim_waiter_ self;
+    plim_crew_park_(&w->crew, &self);
+    weighted_sem_unlock_(w, s);
+    int error = plim_sleep_(&self, WEIGHTED_SEM_IDLE_NS, false);
+    *s = weighted_sem_lock_(w);
+    if (error == ETIMEDOUT) {
+        plim_unlink_(&w->crew.parked, &self.node);
+    }
+    return error;
+}
+
+/* Gets a task for a worker that is idle and has found none, or says that its thread has retired.
+ * Called under the lock, which it leaves. */
+PLIM_SLOW_ bool weighted_sem_search_(weighted_sem *w, weighted_sem_section_ *s,
+                                     weighted_sem_worker_ *self)
+{
+    bool looked = false, slept = false; /* that long, in vain */
+    do {
+        if (slept || w->quit) {
+            w->idle--;
+            weighted_sem_retire_(w, s, self);
+            return false;
+        }
+        if (!looked && w->crew.searching < WEIGHTED_SEM_SEARCHERS_) {
+            w->crew.searching++;
+            weighted_sem_unlock_(w, s);
+            weighted_sem_look_(w);
+            *s = weighted_sem_lock_(w);
+            w->crew.searching--;
+            looked = true;
+        } else {
+            slept = weighted_sem_park_(w, s) == ETIMEDOUT;
+            w->crew.searching -= !slept;
+            looked = false;
+        }
+    } while (!weighted_sem_pick_(w, s, self));
+    weighted_sem_unlock_(w, s);
+    return true;
+}
+
 /* After a task has ended with that result: gets the next, or says that the thread should end. */
 PLIM_SLOW_ bool weighted_sem_next_task_(weighted_sem_worker_ *self, int result)
 {
     weighted_sem *w = self->sem;
     weighted_sem_section_ s = weighted_sem_lock_(w);
-    w->searching++;
-    weighted_sem_run_ends_(w, &s, self, result);
-    bool found = weighted_sem_pick_(w, self);
-    w->searching -= found;
-    bool look = w->searching <= WEIGHTED_SEM_SEARCHERS_;
-    weighted_sem_unlock_(w, &s);
-    while (!found) { /* counted as searching */
-        plim_waiter_ idle;
-        if (look) {
-            weighted_sem_look_(w);
-        }
-        look = true;
-        plim_waiter_init_(&idle);
-        s = weighted_sem_lock_(w);
-        w->searching--;
-        found = weighted_sem_pick_(w, self);
-        if (!found && w->quit) {
-            weighted_sem_retire_(w, &s, self);
-            return false;
-        }
-        if (!found) {
-            plim_prepend_(&w->parked, &idle.node);
-        }
-        weighted_sem_unlock_(w, &s);
-        if (!found && plim_sleep_(&idle, WEIGHTED_SEM_IDLE_NS, false) == ETIMEDOUT) {
-            s = weighted_sem_lock_(w);
-            plim_unlink_(&w->parked, &idle.node);
-            weighted_sem_retire_(w, &s, self);
-            return false;
-        }
+    w->idle++;
+    w->crew.searching++;
+    weighted_sem_task_ends_(w, &s, &self->task, result);
+    w->crew.searching--;
+    if (!weighted_sem_pick_(w, &s, self)) {
+        return weighted_sem_search_(w, &s, self);
     }
+    weighted_sem_unlock_(w, &s);
     return true;
 }
 
 /* A task has ended its thread. */
 PLIM_SLOW_ void weighted_sem_thread_ended_(void *arg)
 {
-    weighted_sem_worker_ *self = (weighted_sem_worker_ *)arg;
-    weighted_sem *w = self->sem;
+    weighted_sem_run_ *run = (weighted_sem_run_ *)arg;
+    weighted_sem *w = run->worker->sem;
+    plim_hold_ends_(&run->hold, plim_here_());
     weighted_sem_section_ s = weighted_sem_lock_(w);
-    weighted_sem_run_ends_(w, &s, self, ECANCELED);
-    weighted_sem_retire_(w, &s, self);
+    weighted_sem_task_ends_(w, &s, &run->worker->task, ECANCELED);
+    weighted_sem_retire_(w, &s, run->worker);
 }
 
-PLIM_SLOW_ void weighted_sem_work_(weighted_sem_worker_ *self)
+/* The life of a thread: the task that it was created for, and others until there are none. */
+PLIM_SLOW_ void weighted_sem_work_(weighted_sem_run_ *run)
 {
     int result;
     do {
-        result = self->task.fn(self->task.arg);
-    } while (weighted_sem_next_task_(self, result));
+        result = weighted_sem_call_task_(run);
+    } while (weighted_sem_next_task_(run->worker, result));
 }
 
 PLIM_SLOW_ plim_worker_result weighted_sem_thread_(void *arg)
 {
-    weighted_sem_worker_ *self = (weighted_sem_worker_ *)arg;
-    plim_worker_begins_(self->sem->name);
-    weighted_sem_section_ s = weighted_sem_lock_(self->sem);
-    weighted_sem_run_begins_(self->sem, self);
-    weighted_sem_unlock_(self->sem, &s);
-    PLIM_ON_THREAD_EXIT_(weighted_sem_thread_ended_, self)
-    weighted_sem_work_(self);
+    weighted_sem_run_ run;
+    run.worker = (weighted_sem_worker_ *)arg;
+    plim_worker_begins_(run.worker->sem->fixed.name);
+    PLIM_ON_THREAD_EXIT_(weighted_sem_thread_ended_, &run)
+    weighted_sem_work_(&run);
     PLIM_ON_THREAD_EXIT_END_
     return 0;
 }
@@ -3249,146 +3829,78 @@ PLIM_SLOW_ plim_worker_result weighted_sem_thread_(void *arg)
 /* Background jobs on an executor; and how a job gets its worker or its place there. */
 
 /* What an executor is given to run. */
-PLIM_SLOW_ void weighted_sem_executed_task_ends_(weighted_sem_worker_ *self, int result)
-{
-    weighted_sem *w = self->sem;
-    weighted_sem_section_ s = weighted_sem_lock_(w);
-    weighted_sem_run_ends_(w, &s, self, result);
-    weighted_sem_vacate_(w, self);
-    weighted_sem_unlock_(w, &s);
-}
-
-PLIM_SLOW_ void weighted_sem_executor_thread_ended_(void *arg)
-{
-    weighted_sem_executed_task_ends_((weighted_sem_worker_ *)arg, ECANCELED);
-}
-
 PLIM_SLOW_ void weighted_sem_execute_(void *arg)
 {
-    weighted_sem_worker_ *self = (weighted_sem_worker_ *)arg;
-    weighted_sem *w = self->sem;
-    int result;
+    weighted_sem_run_ run;
+    run.worker = (weighted_sem_worker_ *)arg;
+    weighted_sem *w = run.worker->sem;
+    int result = weighted_sem_call_task_(&run);
     weighted_sem_section_ s = weighted_sem_lock_(w);
-    weighted_sem_run_begins_(w, self);
+    weighted_sem_task_ends_(w, &s, &run.worker->task, result);
+    w->crew.threads--;
+    plim_crew_push_(&w->crew.vacant, &run.worker->member);
     weighted_sem_unlock_(w, &s);
-    PLIM_ON_THREAD_EXIT_(weighted_sem_executor_thread_ended_, self)
-    result = self->task.fn(self->task.arg);
-    PLIM_ON_THREAD_EXIT_END_
-    weighted_sem_executed_task_ends_(self, result);
 }
 
-/* A worker without thread and task, or NULL if memory is needed for one. */
-static inline weighted_sem_worker_ *weighted_sem_vacancy_(weighted_sem *w)
+/* A worker that was just made brings a slot along. It stays even if the worker gets no thread. */
+static inline void weighted_sem_add_slot_(weighted_sem *w, weighted_sem_worker_ *worker)
 {
-    weighted_sem_worker_ *worker = w->vacant;
+    worker->slot.node.next = w->spare;
+    w->spare = &worker->slot.node;
+}
+
+/* Memory for one more worker, or NULL. Not under the lock: your allocator may take its time, or use
+ * this semaphore. */
+PLIM_SLOW_ weighted_sem_worker_ *weighted_sem_new_worker_(weighted_sem *w)
+{
+    weighted_sem_worker_ *worker = (weighted_sem_worker_ *)plim_memory_(sizeof *worker);
     if (worker != NULL) {
-        w->vacant = worker->next_vacant;
-    } else if (w->block_used < w->block_size) {
-        worker = &w->block[w->block_used++];
-        worker->allocated = false;
-        worker->next = w->workers;
-        w->workers = worker;
+        worker->allocated = true;
+        weighted_sem_section_ s = weighted_sem_lock_(w);
+        weighted_sem_add_slot_(w, worker);
+        weighted_sem_unlock_(w, &s);
     }
     return worker;
 }
 
-/* Makes the ring of tasks large enough for all threads; false if there is no memory. */
-PLIM_SLOW_ bool weighted_sem_grow_ring_(weighted_sem *w, weighted_sem_section_ *s)
+/* Has the worker run its task, on a thread of its own or by the executor, which may do so at once:
+ * 0, EAGAIN, ENOMEM. */
+PLIM_SLOW_ int weighted_sem_send_(weighted_sem *w, weighted_sem_worker_ *worker)
 {
-    while (w->threads > w->ready_capacity) {
-        size_t size = 2 * (size_t)w->threads;
-        weighted_sem_unlock_(w, s); /* your allocator may take its time, or use this semaphore */
-        weighted_sem_task_ *ring = (weighted_sem_task_ *)weighted_sem_memory_(size * sizeof *ring);
-        *s = weighted_sem_lock_(w);
-        if (ring == NULL) {
-            return false;
-        }
-        weighted_sem_task_ *old = ring;
-        if (size > w->ready_capacity) { /* or another thread has been here */
-            for (size_t i = 0; i < w->ready_capacity; i++) {
-                ring[i] = w->ready_ring[(w->ready_first + i) % w->ready_capacity];
-            }
-            old = w->ready_ring;
-            w->ready_ring = ring;
-            w->ready_capacity = size;
-            w->ready_first = 0;
-        }
-        weighted_sem_unlock_(w, s);
-        PLIM_FREE(old);
-        *s = weighted_sem_lock_(w);
+    const plim_executor *executor = &w->fixed.executor;
+    if (executor->execute == NULL) {
+        return plim_crew_create_(&worker->member, w->fixed.stack_size, weighted_sem_thread_,
+                                 worker);
     }
-    return true;
-}
-
-/* The executor has run the task on the spot, and that has ended the thread. */
-PLIM_SLOW_ void weighted_sem_hiring_thread_ended_(void *arg)
-{
-    weighted_sem *w = (weighted_sem *)arg;
-    weighted_sem_section_ s = weighted_sem_lock_(w);
-    w->hiring--;
-    weighted_sem_unlock_(w, &s);
-}
-
-PLIM_SLOW_ int weighted_sem_give_to_executor_(weighted_sem *w, weighted_sem_worker_ *worker)
-{
-    int error;
-    PLIM_ON_THREAD_EXIT_(weighted_sem_hiring_thread_ended_, w)
-    error = w->executor.execute(w->executor.ctx, weighted_sem_execute_, worker);
-    PLIM_ON_THREAD_EXIT_END_
-    return error;
+    int error = executor->execute(executor->ctx, weighted_sem_execute_, worker);
+    return error != 0 && error != ENOMEM ? EAGAIN : error;
 }
 
 /* Gets a worker for a task that was let in and found none: 0, EAGAIN, ENOMEM. */
 PLIM_SLOW_ int weighted_sem_hire_(weighted_sem *w, const weighted_sem_task_ *task)
 {
-    const bool own = w->executor.execute == NULL;
+    const bool own = w->fixed.executor.execute == NULL;
     weighted_sem_section_ s = weighted_sem_lock_(w);
     if (own && weighted_sem_hand_over_(w, &s, task)) {
         weighted_sem_unlock_(w, &s); /* there is one by now */
         return 0;
     }
-    w->hiring++; /* from here on destroy waits for us */
-    w->threads += own;
-    bool room = !own || weighted_sem_grow_ring_(w, &s);
-    weighted_sem_worker_ *worker = room ? weighted_sem_vacancy_(w) : NULL;
+    plim_crew_plan_(&w->crew);
+    weighted_sem_worker_ *worker = (weighted_sem_worker_ *)(void *)plim_crew_vacancy_(&w->crew);
     weighted_sem_unlock_(w, &s);
-    if (room && worker == NULL) {
-        worker = (weighted_sem_worker_ *)weighted_sem_memory_(sizeof *worker);
-        if (worker != NULL) {
-            worker->allocated = true;
-            s = weighted_sem_lock_(w);
-            worker->next = w->workers;
-            w->workers = worker;
-            weighted_sem_unlock_(w, &s);
-        }
-    }
-    int error = worker == NULL ? ENOMEM : 0;
-    if (error == 0) {
+    worker = worker != NULL ? worker : weighted_sem_new_worker_(w);
+    int error = ENOMEM;
+    if (worker != NULL) {
         worker->sem = w;
         worker->task = *task;
-        worker->runner = 0;
-        worker->joinable = worker->retired = false;
-        error =
-            own ? plim_worker_create_(&worker->thread, w->stack_size, weighted_sem_thread_, worker)
-                : weighted_sem_give_to_executor_(w, worker);
-        error = error != 0 && error != ENOMEM ? EAGAIN : error;
+        error = weighted_sem_send_(w, worker);
     }
     s = weighted_sem_lock_(w);
-    w->hiring--;
-    if (error == 0) {
-        if (own) {
-            worker->joinable = true;
-            if (worker->retired) {
-                worker->next_vacant = w->gone;
-                w->gone = worker;
-            }
-        }
-    } else {
-        if (worker != NULL) {
-            weighted_sem_vacate_(w, worker);
-        }
-        w->threads -= own;
+    if (error != 0) {
+        plim_crew_not_hired_(&w->crew, worker == NULL ? NULL : &worker->member);
         weighted_sem_undo_(w, task, &s);
+    } else {
+        plim_crew_hired_(&w->crew, own ? &worker->member : NULL);
     }
     weighted_sem_unlock_(w, &s);
     return error;
@@ -3398,7 +3910,8 @@ PLIM_SLOW_ int weighted_sem_hire_(weighted_sem *w, const weighted_sem_task_ *tas
 
 /* Getting in and out, when the fast way does not do. */
 
-/* The lock is held for a moment only: so look for a moment, whether the fast way opens again. */
+/* Before the slow way. The lock is held for a moment only: so look for a moment, whether the fast
+ * way opens again. */
 static inline void weighted_sem_look_away_(weighted_sem *w)
 {
     const uint64_t held = PLIM_HELD_ | PLIM_WATCHED_;
@@ -3411,7 +3924,8 @@ static inline void weighted_sem_look_away_(weighted_sem *w)
     }
 }
 
-/* Gets the sleeper's weight, and runs its task if it has one: 0, or why not. */
+/* Gets the sleeper's weight, and hands its task over if it has one: 0, or why not. A start whose
+ * task is not `handed` afterwards has to hire. */
 PLIM_SLOW_ int weighted_sem_enter_(weighted_sem *w, weighted_sem_sleeper_ *self, int64_t timeout_ns)
 {
     weighted_sem_section_ s = weighted_sem_lock_(w);
@@ -3421,14 +3935,14 @@ PLIM_SLOW_ int weighted_sem_enter_(weighted_sem *w, weighted_sem_sleeper_ *self,
         return error;
     }
     if (w->queue.first == NULL && weighted_sem_fits_(s.word, self->weight, self->job)) {
-        weighted_sem_let_in_(w, &s, self);
+        weighted_sem_admit_one_(w, &s, self);
         weighted_sem_unlock_(w, &s);
         return 0;
     }
     plim_append_(&w->queue, &self->waiter.node);
     weighted_sem_admit_(w, &s); /* the bypass may be for us */
     if (plim_load_relaxed_(&self->waiter.state) == PLIM_WAITING_) {
-        self->holds = timeout_ns > 0 ? weighted_sem_holds_(w) : 0;
+        self->holds = timeout_ns > 0 ? plim_held_(w) : 0;
         error = timeout_ns <= 0 ? ETIMEDOUT : weighted_sem_waits_for_itself_(w, self) ? EDEADLK : 0;
         if (error != 0) {
             weighted_sem_leave_queue_(w, self);
@@ -3473,8 +3987,8 @@ PLIM_SLOW_ int weighted_sem_enter_slow_(weighted_sem *w, uint64_t weight, int64_
         return EINVAL;
     }
     weighted_sem_look_away_(w);
-    if (task != NULL ? weighted_sem_take_job_(w, weight, task)
-                     : weighted_sem_take_(w, weight, false)) {
+    if (task != NULL ? weighted_sem_admit_job_fast_(w, weight, task)
+                     : weighted_sem_admit_fast_(w, weight, false)) {
         return 0;
     }
     weighted_sem_sleeper_init_(&self);
@@ -3488,14 +4002,15 @@ PLIM_SLOW_ int weighted_sem_enter_slow_(weighted_sem *w, uint64_t weight, int64_
     return error;
 }
 
+/* The end of a job of complete or begin, when the fast way does not do. */
 PLIM_SLOW_ void weighted_sem_leave_slow_(weighted_sem *w, uint64_t weight, uint64_t epoch)
 {
     weighted_sem_look_away_(w);
-    if (weighted_sem_give_(w, weight)) {
+    if (weighted_sem_release_fast_(w, weight)) {
         return;
     }
     weighted_sem_section_ s = weighted_sem_lock_(w);
-    weighted_sem_put_(w, &s, weight, epoch);
+    weighted_sem_release_job_(w, &s, weight, epoch);
     weighted_sem_unlock_(w, &s);
 }
 
@@ -3503,6 +4018,7 @@ PLIM_SLOW_ void weighted_sem_leave_slow_(weighted_sem *w, uint64_t weight, uint6
 
 /* Jobs: start; and begin, complete and finish when the fast way does not do. */
 
+/* All of a start: there is no fast way, since its task has to be handed over. */
 PLIM_CALLED_ int weighted_sem_start_for_(weighted_sem *w, uint64_t weight, int (*fn)(void *),
                                          void *arg, int64_t timeout_ns)
 {
@@ -3530,6 +4046,7 @@ PLIM_SLOW_ int weighted_sem_begin_slow_(weighted_sem *w, uint64_t weight, weight
     return error;
 }
 
+/* The end of a job of begin that has failed. */
 PLIM_SLOW_ void weighted_sem_fail_(weighted_sem *w, const weighted_sem_task_ *task, int error)
 {
     weighted_sem_section_ s = weighted_sem_lock_(w);
@@ -3558,12 +4075,16 @@ PLIM_SLOW_ int weighted_sem_release_slow_(weighted_sem *w, uint64_t weight)
     return error;
 }
 
+/* Waits for the jobs that execute now. */
 PLIM_SLOW_ int weighted_sem_drain_(weighted_sem *w, int64_t timeout_ns)
 {
     weighted_sem_sleeper_ self;
+    if (plim_held_(w) != 0) {
+        return EDEADLK;
+    }
     weighted_sem_section_ s = weighted_sem_lock_(w);
     bool over = weighted_sem_jobs_(s.word) == 0;
-    int error = weighted_sem_holds_(w) != 0 ? EDEADLK : !over && timeout_ns <= 0 ? ETIMEDOUT : 0;
+    int error = !over && timeout_ns <= 0 ? ETIMEDOUT : 0;
     if (error != 0 || over) {
         weighted_sem_unlock_(w, &s);
         return error;
@@ -3580,12 +4101,16 @@ PLIM_SLOW_ int weighted_sem_drain_(weighted_sem *w, int64_t timeout_ns)
     return error;
 }
 
+/* Waits for quiet: see weighted_sem_is_quiet_. */
 PLIM_SLOW_ int weighted_sem_drain_all_(weighted_sem *w, int64_t timeout_ns)
 {
     plim_waiter_ self;
+    if (plim_held_(w) != 0) {
+        return EDEADLK;
+    }
     weighted_sem_section_ s = weighted_sem_lock_(w);
     bool over = weighted_sem_is_quiet_(w, &s);
-    int error = weighted_sem_holds_(w) != 0 ? EDEADLK : !over && timeout_ns <= 0 ? ETIMEDOUT : 0;
+    int error = !over && timeout_ns <= 0 ? ETIMEDOUT : 0;
     if (error != 0 || over) {
         weighted_sem_unlock_(w, &s);
         return error;
@@ -3615,8 +4140,8 @@ PLIM_SLOW_ size_t weighted_sem_extract_errors_(weighted_sem *w, weighted_sem_err
         weighted_sem_section_ s = weighted_sem_lock_(w);
         uint64_t stored = plim_load_relaxed_(&w->errors);
         for (; stored > 0 && n < capacity && n < before + 64; n++, stored--) {
-            out[n] = w->error_ring[w->error_first];
-            w->error_first = (w->error_first + 1) % w->error_capacity;
+            out[n] = w->fixed.error_ring[w->error_first];
+            w->error_first = (w->error_first + 1) % w->fixed.error_capacity;
         }
         plim_store_relaxed_(&w->errors, stored);
         weighted_sem_unlock_(w, &s);
@@ -3680,7 +4205,7 @@ PLIM_SLOW_ weighted_sem_stats weighted_sem_snapshot_(weighted_sem *w)
  * held for ever, by one that is not there. */
 static inline bool weighted_sem_is_forked_(const weighted_sem *w)
 {
-    return w->process != plim_process_();
+    return w->fixed.process != plim_process_();
 }
 
 PLIM_SLOW_ int weighted_sem_close_(weighted_sem *w)
@@ -3701,28 +4226,18 @@ PLIM_SLOW_ int weighted_sem_close_(weighted_sem *w)
     return 0;
 }
 
-PLIM_SLOW_ bool weighted_sem_inside_(weighted_sem *w)
-{
-    weighted_sem_section_ s = weighted_sem_lock_(w);
-    bool inside = weighted_sem_holds_(w) != 0;
-    weighted_sem_unlock_(w, &s);
-    return inside;
-}
-
 /* Requires that nothing executes, and nobody waits. */
 PLIM_SLOW_ void weighted_sem_end_threads_(weighted_sem *w)
 {
     weighted_sem_section_ s = weighted_sem_lock_(w);
     w->quit = true;
-    w->searching += plim_end_waits_(&s.woken, &w->parked, 0);
+    plim_crew_rouse_all_(&w->crew, &s.woken);
     weighted_sem_unlock_(w, &s);
     weighted_sem_drain_all_(w, PLIM_FOREVER); /* now this waits for the threads to leave, too */
-    for (weighted_sem_worker_ *at = w->gone; at != NULL; at = at->next_vacant) {
-        plim_worker_join_(at->thread); /* and with it those that it joins */
-    }
-    for (weighted_sem_worker_ *next, *at = w->workers; at != NULL; at = next) {
+    plim_crew_dismiss_(&w->crew);
+    for (plim_member_ *next, *at = w->crew.vacant; at != NULL; at = next) {
         next = at->next;
-        if (at->allocated) {
+        if (((weighted_sem_worker_ *)(void *)at)->allocated) {
             PLIM_FREE(at);
         }
     }
@@ -3733,15 +4248,14 @@ PLIM_SLOW_ int weighted_sem_destroy_(weighted_sem *w)
     if (weighted_sem_is_forked_(w)) {
         return 0;
     }
-    if (weighted_sem_inside_(w)) {
+    if (plim_held_(w) != 0) {
         return EDEADLK;
     }
     weighted_sem_close_(w);
     weighted_sem_drain_all_(w, PLIM_FOREVER);
     weighted_sem_end_threads_(w);
-    PLIM_FREE(w->error_ring);
-    PLIM_FREE(w->block);
-    PLIM_FREE(w->ready_ring);
+    PLIM_FREE(w->fixed.error_ring);
+    PLIM_FREE(w->fixed.block);
     return 0;
 }
 
@@ -3761,6 +4275,54 @@ static inline const weighted_sem_slow_ *weighted_sem_slow_functions_(void)
     return &functions;
 }
 
+/* What the options say, and what they leave to us. */
+static inline weighted_sem_fixed_ weighted_sem_fix_(const weighted_sem_options *options)
+{
+    weighted_sem_fixed_ fixed;
+    const char *name = options->name != NULL ? options->name : "weighted_sem";
+    size_t length = 0;
+    fixed.window = options->bypass_budget != 0 ? options->bypass_window : 0;
+    fixed.budget = options->bypass_budget;
+    fixed.error_capacity = options->error_capacity == (uint32_t)PLIM_NONE ? 0
+                           : options->error_capacity != 0                 ? options->error_capacity
+                                                                          : 1024;
+    fixed.error_ring = NULL;
+    fixed.block = NULL;
+    fixed.executor.execute = NULL;
+    fixed.executor.ctx = NULL;
+    if (options->executor != NULL) {
+        fixed.executor = *options->executor;
+    }
+    fixed.stack_size = options->stack_size;
+    fixed.process = plim_process_();
+    while (length < sizeof fixed.name - 1 && name[length] != '\0') {
+        fixed.name[length] = name[length];
+        length++;
+    }
+    fixed.name[length] = '\0';
+    return fixed;
+}
+
+/* Memory for so many workers, and for the errors; false if there is none. */
+static inline bool weighted_sem_allocate_(weighted_sem_fixed_ *fixed, size_t workers)
+{
+    const size_t errors = fixed->error_capacity;
+    if (workers > SIZE_MAX / sizeof *fixed->block ||
+        errors > SIZE_MAX / sizeof *fixed->error_ring) {
+        return false; /* more than there are addresses */
+    }
+    fixed->block = (weighted_sem_worker_ *)plim_memory_(workers * sizeof *fixed->block);
+    if (errors != 0) {
+        fixed->error_ring = (weighted_sem_error *)plim_memory_(errors * sizeof *fixed->error_ring);
+    }
+    if (fixed->block == NULL || (errors != 0 && fixed->error_ring == NULL)) {
+        PLIM_FREE(fixed->error_ring);
+        PLIM_FREE(fixed->block);
+        return false;
+    }
+    return true;
+}
+
 static inline int weighted_sem_init(weighted_sem *w, const weighted_sem_options *options)
 {
     if (w == NULL || options == NULL || options->total == 0 || options->total > WEIGHTED_SEM_MAX ||
@@ -3768,32 +4330,15 @@ static inline int weighted_sem_init(weighted_sem *w, const weighted_sem_options 
         return EINVAL;
     }
     const plim_list_ nobody = {NULL, NULL};
-    size_t jobs = options->expected_jobs != 0 ? options->expected_jobs : 16;
-    size_t errors = options->error_capacity == (uint32_t)PLIM_NONE ? 0
-                    : options->error_capacity != 0                 ? options->error_capacity
-                                                                   : 1024;
-    jobs = options->total < jobs ? (size_t)options->total : jobs;
-    if (jobs > SIZE_MAX / sizeof *w->block || errors > SIZE_MAX / sizeof *w->error_ring) {
-        return ENOMEM; /* more than there are addresses */
-    }
-    weighted_sem_error *error_ring =
-        errors == 0 ? NULL
-                    : (weighted_sem_error *)weighted_sem_memory_(errors * sizeof *error_ring);
-    weighted_sem_worker_ *block =
-        (weighted_sem_worker_ *)weighted_sem_memory_(jobs * sizeof *block);
-    weighted_sem_task_ *ready_ring =
-        (weighted_sem_task_ *)weighted_sem_memory_(jobs * sizeof *ready_ring);
-    if ((errors != 0 && error_ring == NULL) || block == NULL || ready_ring == NULL) {
-        PLIM_FREE(error_ring);
-        PLIM_FREE(block);
-        PLIM_FREE(ready_ring);
+    const size_t expected = options->expected_jobs != 0 ? options->expected_jobs : 16;
+    const size_t workers = options->total < expected ? (size_t)options->total : expected;
+    weighted_sem_fixed_ fixed = weighted_sem_fix_(options);
+    if (!weighted_sem_allocate_(&fixed, workers)) {
         return ENOMEM;
     }
-    w->error_ring = error_ring;
-    w->block = block;
-    w->ready_ring = ready_ring;
     plim_gate_init_(&w->gate, options->total * WEIGHTED_SEM_UNIT_);
     w->slow = weighted_sem_slow_functions_();
+    w->fixed = fixed;
     plim_store_relaxed_(&w->total, options->total);
     plim_store_relaxed_(&w->started, 0);
     plim_store_relaxed_(&w->completed, 0);
@@ -3802,40 +4347,19 @@ static inline int weighted_sem_init(weighted_sem *w, const weighted_sem_options 
     plim_store_relaxed_(&w->errors, 0);
     plim_store_relaxed_(&w->dropped, 0);
     plim_store_relaxed_(&w->ready, 0);
-    w->queue = w->drains = w->quiet = w->parked = nobody;
-    w->window = options->bypass_budget != 0 ? options->bypass_window : 0;
-    w->budget = options->bypass_budget;
-    w->credit = 0;
-    w->favoured = NULL;
+    w->queue = w->drains = w->quiet = w->ready_tasks = nobody;
     w->epoch = 1;
-    w->left_in_all = 0;
-    w->error_capacity = errors;
-    w->error_first = 0;
-    w->ready_capacity = jobs;
-    w->ready_first = 0;
-    w->threads = w->searching = w->hiring = 0;
-    w->quit = false;
-    w->workers = w->vacant = w->gone = NULL;
-    w->block_size = jobs;
-    w->block_used = 0;
-    for (int i = 0; i < WEIGHTED_SEM_BUCKETS_; i++) {
-        w->bucket[i] = NULL;
-    }
     w->refused = 0;
-    w->executor.execute = NULL;
-    w->executor.ctx = NULL;
-    if (options->executor != NULL) {
-        w->executor = *options->executor;
+    w->error_first = 0;
+    w->spare = NULL;
+    plim_crew_init_(&w->crew);
+    w->idle = 0;
+    w->quit = false;
+    for (size_t i = 0; i < workers; i++) {
+        fixed.block[i].allocated = false;
+        weighted_sem_add_slot_(w, &fixed.block[i]);
+        plim_crew_push_(&w->crew.vacant, &fixed.block[i].member);
     }
-    w->stack_size = options->stack_size;
-    w->process = plim_process_();
-    const char *name = options->name != NULL ? options->name : "weighted_sem";
-    size_t length = 0;
-    while (length < sizeof w->name - 1 && name[length] != '\0') {
-        w->name[length] = name[length];
-        length++;
-    }
-    w->name[length] = '\0';
     return 0;
 }
 

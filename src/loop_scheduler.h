@@ -13,7 +13,7 @@
 #include "core/list.h"
 #include "core/waiter.h"
 #include "core/spin_lock.h"
-#include "core/places.h"
+#include "core/here.h"
 #include "core/timers.h"
 #include "core/stages.h"
 #include "core/workers.h"
@@ -32,7 +32,9 @@
 #include "loop_scheduler/offload.h"
 #include "loop_scheduler/coroutines.h"
 #include "loop_scheduler/close.h"
-#include "loop_scheduler/whole.h"
+#include "loop_scheduler/init.h"
+#include "loop_scheduler/calls.h"
+#include "loop_scheduler/health.h"
 
 #endif /* PLIM_LOOP_SCHEDULER_H */
 #include "core/licence.h"

@@ -12,8 +12,11 @@
 #include "core/operations.h"
 #include "core/list.h"
 #include "core/waiter.h"
+#include "core/spin_lock.h"
 #include "core/gate.h"
+#include "core/here.h"
 #include "core/workers.h"
+#include "core/crew.h"
 
 #include "weighted_sem/word.h"
 #include "weighted_sem/object.h"

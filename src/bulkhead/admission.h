@@ -1,16 +1,19 @@
 /* Admission: who is let in, now or when a permit or a place gets free. */
 
 /*
- * Own workers. Jobs that have a permit stand in ready_jobs, and to each belongs a worker that is
- * about to take it:
+ * Own workers. Jobs that have a permit stand in ready_jobs, and a worker is about to take them:
  *
- *   B1   ready <= searching + starting, or every worker there may be has a job and does not wait
+ *   B1   If a job is ready and a worker is parked, another one searches, or is being woken.
+ *   B2   If none is parked: ready <= searching + starting, or every worker there may be has a job
+ *        and does not wait.
  *
- * Whoever makes a job ready wakes a parked worker if not enough are searching, and if none is
- * parked, has one created. A searching worker takes a job (both go down by 1) or parks, but only if
- * there is none. A worker that has ended a job takes the next without having searched. So in a
- * busy stretch nobody sleeps or is woken. A starting one may take long, or fail: so it is not
- * relied upon as long as another is parked.
+ * Whoever makes a job ready wakes one parked worker if none searches. If none is parked either, it
+ * has one created for each job. A worker that has searched and takes a job sees to the next one in
+ * the same section, before it runs its own: so a burst wakes one after the other, and where one
+ * worker is fast enough for all jobs, the others sleep on. A worker parks only if there is no job.
+ * One that has ended a job takes the next without having searched. So in a busy stretch nobody
+ * sleeps or is woken. A starting one may take long, or fail: so it is not relied upon as long as
+ * another is parked.
  *
  * Executors. They are given entries, each of which runs the first job that is ready when its turn
  * comes, or nothing if there is none:
@@ -23,7 +26,8 @@
  */
 static inline bool bulkhead_is_stuck_(const bulkhead_job *job)
 {
-    return job != NULL && plim_load_relaxed_(&job->phase_) == BULKHEAD_STUCK_;
+    uint64_t phase = job == NULL ? (uint64_t)BULKHEAD_NEW_ : plim_load_relaxed_(&job->entry_.phase);
+    return phase == BULKHEAD_STUCK_ || phase == BULKHEAD_OVERDUE_;
 }
 
 static inline bulkhead_blocked_ bulkhead_not_blocked_(void)
@@ -33,26 +37,31 @@ static inline bulkhead_blocked_ bulkhead_not_blocked_(void)
     return none;
 }
 
+/* Has nobody ended its wait? If somebody has, what it waited for may be gone. */
+static inline bool bulkhead_still_waits_(const bulkhead_blocked_ *at)
+{
+    return at->owns ? !at->told && plim_load_relaxed_(&at->job->entry_.phase) != BULKHEAD_DONE_
+                    : plim_load_relaxed_(&at->waiter->state) == PLIM_WAITING_;
+}
+
 /* Does the thread still wait? `for_ever`: and would not stop by itself. */
 PLIM_SLOW_ bool bulkhead_is_blocked_(const bulkhead_blocked_ *at, bool for_ever)
 {
-    bool waits, limited = at->limited;
-    if (at->job != NULL) {
-        const bool goes_on = plim_available_(plim_load_relaxed_(&at->job->over_.word)) == 0;
-        const bool runs_on = bulkhead_is_stuck_(at->job), begun = at->job->attempt != 0;
-        waits = goes_on | (at->returns & runs_on);
-        limited = limited & !(at->until_begun & begun);
-    } else {
-        waits = plim_load_relaxed_(&at->waiter->state) == PLIM_WAITING_;
+    bool limited = at->limited;
+    if (!bulkhead_still_waits_(at)) {
+        return false;
     }
-    return waits & !at->covered & !(for_ever & limited);
+    if (at->owns) {
+        limited = limited & (at->job->attempt == 0);
+    }
+    return !at->covered & !(for_ever & limited);
 }
 
 /* How many workers will take a job as soon as they can: not those that are stuck, or wait for this
  * very bulkhead (`for_ever`: without a limit). */
 PLIM_SLOW_ uint64_t bulkhead_able_(const bulkhead *b, bool for_ever)
 {
-    uint64_t able = b->threads - b->stuck;
+    uint64_t able = b->crew.threads - b->stuck;
     for (plim_node_ *node = b->blocked.first; node != NULL; node = node->next) {
         const bulkhead_blocked_ *at = (const bulkhead_blocked_ *)(const void *)node;
         const bool blocked = bulkhead_is_blocked_(at, for_ever);
@@ -65,7 +74,7 @@ PLIM_SLOW_ uint64_t bulkhead_able_(const bulkhead *b, bool for_ever)
 /* Is there a permit for one more worker? */
 static inline bool bulkhead_is_short_(const bulkhead *b)
 {
-    return b->threads - b->stuck < plim_load_relaxed_(&b->permits);
+    return b->crew.threads - b->stuck < plim_load_relaxed_(&b->permits);
 }
 
 /* May one be hired for a job that is ready? Workers that wait do not count: those that wait for the
@@ -80,27 +89,26 @@ static inline bool bulkhead_may_hire_(const bulkhead *b)
 static inline bool bulkhead_is_crowded_(const bulkhead *b)
 {
     uint64_t most = plim_load_relaxed_(&b->permits);
-    return b->threads - b->stuck > most && bulkhead_able_(b, false) > most;
+    return b->crew.threads - b->stuck > most && bulkhead_able_(b, false) > most;
 }
 
 /* One more worker: is created when the section is over. */
 static inline void bulkhead_plan_hire_(bulkhead *b, bulkhead_section_ *s)
 {
-    b->threads++;
+    plim_crew_plan_(&b->crew);
     b->starting++;
-    b->hiring++; /* from here on close waits for us */
     s->hires++;
 }
 
-/* Sees to it that B1 holds. */
-static inline void bulkhead_staff_(bulkhead *b, bulkhead_section_ *s)
+/* Sees to it that B1 and B2 hold. */
+PLIM_CALLED_ void bulkhead_staff_(bulkhead *b, bulkhead_section_ *s)
 {
-    uint64_t ready = b->executor.execute != NULL ? 0 : plim_load_relaxed_(&b->ready);
-    for (plim_node_ *next, *at = b->parked.first; ready > b->searching && at != NULL; at = next) {
-        next = at->next; /* one that is leaving by itself stays where it is */
-        b->searching += plim_end_wait_(&s->woken, &b->parked, (plim_waiter_ *)(void *)at, 0);
+    uint64_t ready = b->fixed.executor.execute != NULL ? 0 : plim_load_relaxed_(&b->ready);
+    const bool served = ready == 0 || plim_crew_rouse_(&b->crew, &s->woken);
+    if (b->crew.parked.first != NULL && served) {
+        return;
     }
-    while (ready > b->searching + b->starting && !s->barren && bulkhead_may_hire_(b)) {
+    while (ready > b->crew.searching + b->starting && !s->barren && bulkhead_may_hire_(b)) {
         bulkhead_plan_hire_(b, s);
     }
 }
@@ -109,16 +117,21 @@ static inline void bulkhead_staff_(bulkhead *b, bulkhead_section_ *s)
 PLIM_CALLED_ void bulkhead_make_ready_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
 {
     uint64_t ready = plim_load_relaxed_(&b->ready) + 1;
-    plim_store_relaxed_(&job->phase_, BULKHEAD_READY_);
+    plim_store_relaxed_(&job->entry_.phase, BULKHEAD_READY_);
     plim_append_(&b->ready_jobs, &job->entry_.node);
     plim_store_relaxed_(&b->ready, ready);
-    if (b->executor.execute != NULL) {
+    if (b->fixed.executor.execute != NULL) {
         bool one = ready > b->entries; /* or a job that was cancelled has left its entry to us */
         b->entries += one;
         s->entries += one;
-    } else if (ready > b->searching) {
+    } else if (ready > b->crew.searching) {
         bulkhead_staff_(b, s);
     }
+}
+
+static inline bool bulkhead_is_caller_(const bulkhead_entry_ *entry)
+{
+    return plim_load_relaxed_(&entry->phase) == BULKHEAD_CALLER_;
 }
 
 static inline void bulkhead_enqueue_(bulkhead *b, bulkhead_section_ *s, bulkhead_entry_ *entry)
@@ -133,41 +146,80 @@ static inline void bulkhead_dequeue_(bulkhead *b, bulkhead_section_ *s, bulkhead
     s->word -= BULKHEAD_QUEUED_ONE_;
 }
 
-/* Gives a permit to a job that is in no list: it runs, or waits at the end of the queue. */
-PLIM_CALLED_ void bulkhead_let_in_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
+/* A job that is in no list gets a permit and is ready. If none is free, it joins the queue. */
+PLIM_SLOW_ void bulkhead_let_in_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
 {
     if (bulkhead_available_(s->word) > 0 && b->queue.first == NULL) {
         s->word -= BULKHEAD_PERMIT_ONE_;
         bulkhead_make_ready_(b, s, job);
     } else {
-        plim_store_relaxed_(&job->phase_, BULKHEAD_QUEUED_);
+        plim_store_relaxed_(&job->entry_.phase, BULKHEAD_QUEUED_);
         bulkhead_enqueue_(b, s, &job->entry_);
     }
 }
 
-/* May one more wait? Jobs with a delay have their places already. */
-static inline bool bulkhead_has_room_(const bulkhead *b, uint64_t word)
+/* How many wait. While a permit is free, those in QUEUED are on their way to it, and do not. */
+static inline uint64_t bulkhead_waiting_(uint64_t word)
 {
-    return bulkhead_queued_(word) + plim_load_relaxed_(&b->delayed) < plim_load_relaxed_(&b->limit);
+    const uint64_t queued = bulkhead_queued_(word);
+    const int64_t available = bulkhead_available_(word);
+    const uint64_t served = available > 0 ? (uint64_t)available : 0;
+    return queued > served ? queued - served : 0;
 }
 
-/* The same without the lock: then the delayed ones do not belong to the same instant. */
+/* How many may wait. Jobs with a delay have their places already. */
+static inline uint64_t bulkhead_most_waiting_(const bulkhead *b)
+{
+    const uint64_t limit = plim_load_relaxed_(&b->limit), delayed = plim_load_relaxed_(&b->delayed);
+    return limit > delayed ? limit - delayed : 0;
+}
+
+/* May one more wait? */
+static inline bool bulkhead_has_room_(const bulkhead *b, uint64_t word)
+{
+    return bulkhead_waiting_(word) < bulkhead_most_waiting_(b);
+}
+
+/* The same without the lock, for a refusal. Delayed ones do not belong to the same instant. */
 static inline bool bulkhead_may_have_room_(const bulkhead *b, uint64_t word)
 {
-    return bulkhead_queued_(word) < plim_load_relaxed_(&b->limit);
+    return bulkhead_waiting_(word) < plim_load_relaxed_(&b->limit);
+}
+
+/* May somebody take a free permit past jobs that are on their way to it? Not if more would wait
+ * then than may: these had their places on the strength of it. */
+static inline bool bulkhead_is_to_spare_(const bulkhead *b, uint64_t word)
+{
+    return bulkhead_queued_(word) == 0 ||
+           bulkhead_waiting_(word - BULKHEAD_PERMIT_ONE_) <= bulkhead_most_waiting_(b);
 }
 
 /* Is there a permit for the job at once? */
 static inline bool bulkhead_runs_(const bulkhead *b, const bulkhead_section_ *s,
                                   const bulkhead_job *job)
 {
-    return job->delay_ns <= 0 && b->queue.first == NULL && bulkhead_available_(s->word) > 0;
+    return job->delay_ns <= 0 && b->queue.first == NULL && bulkhead_available_(s->word) > 0 &&
+           bulkhead_is_to_spare_(b, s->word);
 }
 
 /* Accepts a job for which there is a permit, or a place. `since`: when it was submitted
  * (BULKHEAD_TIMINGS). */
-PLIM_CALLED_ void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
-                                   int64_t since);
+PLIM_SLOW_ void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                 int64_t since);
+
+/* Under the lock; the job sees it whenever it looks. */
+static inline void bulkhead_mark_cancelled_(bulkhead_job *job)
+{
+    plim_store_relaxed_(&job->marks_, plim_load_relaxed_(&job->marks_) | BULKHEAD_CANCELLED_);
+}
+
+/* The job is accepted, and has a number. */
+static inline void bulkhead_number_it_(bulkhead *b, bulkhead_job *job)
+{
+    b->totals.accepted++;
+    b->jobs++;
+    plim_store_relaxed_(&job->marks_, ++b->numbers * BULKHEAD_NUMBER_ONE_);
+}
 
 /* Lets in whoever may. Called in every section that may have changed who does. */
 PLIM_CALLED_ void bulkhead_grant_slow_(bulkhead *b, bulkhead_section_ *s)
@@ -175,9 +227,9 @@ PLIM_CALLED_ void bulkhead_grant_slow_(bulkhead *b, bulkhead_section_ *s)
     int64_t left = bulkhead_available_(s->word);
     for (plim_node_ *next, *at = b->queue.first; at != NULL && left > 0; at = next) {
         bulkhead_entry_ *entry = (bulkhead_entry_ *)(void *)at;
-        bulkhead_caller_ *caller = entry->caller;
+        bulkhead_caller_ *caller = BULKHEAD_CALLER_OF_(entry);
         next = at->next;
-        if (caller == NULL) {
+        if (!bulkhead_is_caller_(entry)) {
             bulkhead_dequeue_(b, s, entry);
             s->word -= BULKHEAD_PERMIT_ONE_;
             bulkhead_make_ready_(b, s, BULKHEAD_JOB_OF_(entry));
@@ -187,7 +239,7 @@ PLIM_CALLED_ void bulkhead_grant_slow_(bulkhead *b, bulkhead_section_ *s)
                 caller->gone = true;
                 continue;
             }
-            if ((b->flags & BULKHEAD_UNFAIR) != 0 && !caller->owed) {
+            if ((b->fixed.flags & BULKHEAD_UNFAIR) != 0 && !caller->owed) {
                 caller->nudged = true;
                 caller->waiter.answer = BULKHEAD_NUDGED_;
             } else {
@@ -215,6 +267,7 @@ PLIM_CALLED_ void bulkhead_grant_slow_(bulkhead *b, bulkhead_section_ *s)
     }
 }
 
+/* In a frozen section. */
 static inline void bulkhead_grant_(bulkhead *b, bulkhead_section_ *s)
 {
     if (b->queue.first != NULL || b->room.first != NULL) {
@@ -225,7 +278,7 @@ static inline void bulkhead_grant_(bulkhead *b, bulkhead_section_ *s)
 /* Not before that time. */
 PLIM_SLOW_ void bulkhead_delay_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int64_t at)
 {
-    plim_store_relaxed_(&job->phase_, BULKHEAD_DELAYED_);
+    plim_store_relaxed_(&job->entry_.phase, BULKHEAD_DELAYED_);
     plim_store_relaxed_(&b->delayed, plim_load_relaxed_(&b->delayed) + 1);
     plim_append_(&b->later, &job->entry_.node);
     bulkhead_arm_(b, s, job, at);
@@ -238,26 +291,22 @@ static inline void bulkhead_renew_(bulkhead *b, bulkhead_job *job, int64_t since
     job->attempt = 0;
     job->outcome = BULKHEAD_PENDING;
     job->result = 0;
-    job->resource = NULL;
-    job->bulkhead_ = b;
-    job->entry_.caller = NULL;
-    job->runner_ = 0;
-    job->waits_for_ = NULL;
-    job->timer_.link = NULL;
-    job->was_detached_ = job->detached;
-    job->since_ = since;
-    plim_store_relaxed_(&job->cancelled_, 0);
-    plim_init_(&job->over_, 0);
-    plim_init_(&job->returned_, 0);
+    if (job->bulkhead_ != b || job->was_detached_ != job->detached || job->since_ != since) {
+        job->bulkhead_ = b;
+        job->was_detached_ = job->detached;
+        job->since_ = since;
+    }
+    if (plim_load_relaxed_(&job->marks_) != 0 || job->resource != NULL) {
+        plim_store_relaxed_(&job->marks_, 0);
+        job->resource = NULL;
+    }
 }
 
-PLIM_CALLED_ void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
-                                   int64_t since)
+PLIM_SLOW_ void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                 int64_t since)
 {
     bulkhead_renew_(b, job, since);
-    b->accepted++;
-    b->jobs++;
-    job->number_ = ++b->numbers;
+    bulkhead_number_it_(b, job);
     if (job->delay_ns > 0) {
         bulkhead_delay_(b, s, job, plim_deadline_(plim_now_(), job->delay_ns));
         return;

@@ -31,8 +31,9 @@ typedef enum bulkhead_outcome {
     BULKHEAD_FAILED,    /* run returned job->result; ECANCELED: it ended its thread */
     BULKHEAD_TIMED_OUT, /* run_timeout_ns passed; the body may still run */
     BULKHEAD_EXPIRED,   /* start_within_ns passed and it had not begun */
-    BULKHEAD_CANCELLED, /* by bulkhead_cancel, before it began */
-    BULKHEAD_ABORTED    /* before it began: closed, or the executor refused it, or no thread could
+    BULKHEAD_CANCELLED, /* by bulkhead_cancel, while it did not run: before it began, or between two
+                           attempts */
+    BULKHEAD_ABORTED /* while it did not run: closed, or the executor refused it, or no thread could
                            be had and every worker there was waits for this bulkhead */
 } bulkhead_outcome;
 
@@ -201,7 +202,8 @@ static inline int bulkhead_enter_for(bulkhead *b, int64_t timeout_ns);
 static inline int bulkhead_try_enter(bulkhead *b);
 
 /* Gives the permit back; to the first who waits, if somebody does. Works when closed, too. Any
- * thread may do it. Returns 0, or EPERM if none can be held. Memory order: release. */
+ * thread may do it. Returns 0, or EPERM if none can be held; while a worker is just between two
+ * jobs that mistake may go unnoticed. Memory order: release. */
 static inline int bulkhead_leave(bulkhead *b);
 
 /* BULKHEAD_SCOPE(b) { ... }  enters as bulkhead_enter does, runs the block and leaves, on every way
@@ -238,10 +240,12 @@ static inline int bulkhead_wait(bulkhead_job *job, int64_t timeout_ns);
  * EDEADLK (inside that body), EINVAL (never submitted, or detached: its done is called then). */
 static inline int bulkhead_reclaim(bulkhead_job *job, int64_t timeout_ns);
 
-/* Ends a job that has not begun. Returns 0 it had not and has ended CANCELLED, its done was
- * called here; EBUSY it runs, bulkhead_job_cancelled tells it so, and it is not tried again;
- * EALREADY it is done, or its done is being called; EINVAL it was not submitted to b. Never blocks
- * for long. Requires: the job's memory has not been given back, as it may be once it is done. */
+/* Ends a job that does not run: it has not begun, or waits for another attempt. Returns 0 it has
+ * ended CANCELLED, its done was called here; EBUSY it runs, bulkhead_job_cancelled tells it so, and
+ * it is not tried again; EALREADY it is done, or its done is being called; EINVAL it was not
+ * submitted to b. Never blocks for long. Requires: the job's memory has not been given back, as it
+ * may be once it is done. A detached job may be cancelled, too, if you know that its done has not
+ * freed it. */
 static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job);
 
 /* Inside run: is its result wanted no more? True once somebody has cancelled the job, once its run

@@ -1,43 +1,80 @@
 /* An attempt: how it begins, how it ends, and what that means for the job. */
 
+/*
+ * The end of an attempt has four steps, in this order, whoever runs the job:
+ *
+ *   1  decide        bulkhead_decide_end_   the job is over, is tried again, or its end is late;
+ *                                           under the lock
+ *   2  done inside   bulkhead_tell_end_     while the permit covers it; without the lock. Left out
+ *                                           if there is no done, and for a detached job
+ *   3  the permit    bulkhead_pass_permit_  it is free, with all that follows, and those who wait
+ *                                           for the job go on; under the lock
+ *   4  done outside  bulkhead_tell_end_     of a detached job, and on_event of a retry; without the
+ *                                           lock
+ *
+ * bulkhead_end_attempt_ makes 1 and 2. Between 2 and 3 the thread says what becomes of itself, so
+ * that nobody is woken for what it will take.
+ */
+
 static inline int64_t bulkhead_run_limit_(const bulkhead *b, const bulkhead_job *job)
 {
-    int64_t limit = job->run_timeout_ns == 0 ? b->run_timeout_ns : job->run_timeout_ns;
+    int64_t limit = job->run_timeout_ns == 0 ? b->fixed.run_timeout_ns : job->run_timeout_ns;
     return limit > 0 ? limit : 0;
 }
 
-/* The calling thread begins an attempt. */
-PLIM_FAST_ void bulkhead_begin_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
-                                uint64_t thread)
+/* What goes with the beginning of an attempt that is timed, or has a timer. */
+PLIM_SLOW_ void bulkhead_begin_timed_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
 {
-    int64_t limit = bulkhead_run_limit_(b, job);
-    plim_store_relaxed_(&job->phase_, BULKHEAD_RUNNING_);
-    job->attempt++;
-    job->renews_ = false;
-    job->runner_ = thread;
+    const int64_t limit = bulkhead_run_limit_(b, job), now = plim_now_();
     bulkhead_disarm_(b, job);
-    if (limit > 0 || b->histograms != NULL) {
-        int64_t now = plim_now_();
-        if (b->histograms != NULL) {
-            bulkhead_histogram_add(&b->histograms[0], now - job->since_);
-            job->since_ = now;
-        }
-        if (limit > 0) {
-            bulkhead_arm_(b, s, job, plim_deadline_(now, limit));
-        }
+    if (b->fixed.histograms != NULL) {
+        bulkhead_time_wait_(b, now - job->since_);
+        job->since_ = now;
+    }
+    if (limit > 0) {
+        bulkhead_arm_(b, s, job, plim_deadline_(now, limit));
     }
 }
 
-/* The job is over. What is left is to conclude it, without the lock, by the calling thread. */
+/* The calling thread begins an attempt. */
+PLIM_FAST_ void bulkhead_begin_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
+{
+    plim_store_relaxed_(&job->entry_.phase, BULKHEAD_RUNNING_);
+    job->attempt++;
+    if (job->renews_) {
+        job->renews_ = false;
+    }
+    if (!PLIM_LIKELY_((b->fixed.run_timeout_ns | job->run_timeout_ns) == 0 &&
+                      b->fixed.histograms == NULL && !plim_timer_is_armed_(&job->timer_))) {
+        bulkhead_begin_timed_(b, s, job);
+    }
+}
+
+/* What becomes of every job, once: an outcome. All that counts ends is here. */
+PLIM_FAST_ void bulkhead_set_outcome_(bulkhead *b, bulkhead_job *job, bulkhead_outcome outcome,
+                                      int result)
+{
+    job->outcome = outcome;
+    job->result = result;
+    b->totals.ended[outcome]++;
+    b->jobs--;
+}
+
+/* The job is over. Its runner releases it in bulkhead_pass_permit_; whoever else ends a job
+ * concludes it after the section. */
 static inline void bulkhead_end_(bulkhead *b, bulkhead_job *job, bulkhead_outcome outcome,
                                  int result)
 {
     bulkhead_disarm_(b, job);
-    job->outcome = outcome;
-    job->result = result;
-    b->ended[outcome]++;
-    b->jobs--;
-    plim_store_relaxed_(&job->phase_, BULKHEAD_ENDING_);
+    bulkhead_set_outcome_(b, job, outcome, result);
+    plim_store_relaxed_(&job->entry_.phase, BULKHEAD_ENDING_);
+}
+
+/* The job that is to be concluded after that one. */
+static inline bulkhead_job *bulkhead_after_job_(const bulkhead_job *job)
+{
+    plim_timer_ *link = job->timer_.next;
+    return link != NULL ? bulkhead_job_of_timer_(link) : NULL;
 }
 
 /* It is not armed, so the link of its timer is free. */
@@ -52,23 +89,62 @@ static inline void bulkhead_add_ended_(bulkhead_section_ *s, bulkhead_job *job)
     s->last_ended = job;
 }
 
-/* The same for one that somebody else than its runner ends: it is concluded after the section. If
- * it FAILED, it has been tried, and cannot be tried again. */
+/* As bulkhead_end_, by somebody else than its runner: it is concluded after the section. If it
+ * FAILED, it has been tried, and cannot be tried again. */
 static inline void bulkhead_end_early_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                        bulkhead_outcome outcome)
 {
     bulkhead_end_(b, job, outcome, outcome == BULKHEAD_FAILED ? job->result : 0);
-    job->runner_ = plim_thread_id_(); /* should done wait for it */
     bulkhead_add_ended_(s, job);
 }
 
-/* Says that something is over, once and for all. A thread that waits borrows a permit for a moment
- * (bulkhead_await_); with PLIM_PARK_CND, so does a thread that asks. No system has as many threads
- * as this gives permits, so the counter never reads 0 again. The release in it is the last touch of
- * the job by the thread that posts. It pairs with the acquire in bulkhead_is_posted_ and waits. */
-static inline void bulkhead_post_(plim_counter *c)
+/* Ends the wait to which that leads, and takes it off the job; false if it gives up by itself. */
+static inline bool bulkhead_end_await_(bulkhead_section_ *s, bulkhead_await_ **link)
 {
-    plim_release_(c, PLIM_PERMITS_MAX);
+    bulkhead_await_ *at = *link;
+    bool ends = plim_decide_(&at->waiter, PLIM_ENDED_);
+    if (ends) {
+        *link = at->next;
+        plim_append_(&s->woken, &at->waiter.node);
+    }
+    return ends;
+}
+
+/* Ends the waits for a job: all of them, or those that do not wait for its body to return. Whoever
+ * gives up by itself is taken off the job, too, because the job may go; until it has seen that, the
+ * bulkhead stays. */
+PLIM_CALLED_ void bulkhead_end_awaits_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                       bool returned)
+{
+    for (bulkhead_await_ **link = &job->waiters_; *link != NULL;) {
+        bulkhead_await_ *at = *link;
+        if (at->returned && !returned) {
+            link = &at->next;
+            continue;
+        }
+        if (!bulkhead_end_await_(s, link)) {
+            *link = at->next;
+            at->gone = true;
+            b->busy++;
+        }
+    }
+}
+
+/* Says that the job is DONE, or OVERDUE: the last touch of it, so a release, for the acquire in
+ * bulkhead_is_done_. Nobody who waits is forgotten: a thread joins the waiters under the lock, if
+ * the job is not past that phase, and this is under the lock, too. */
+PLIM_FAST_ void bulkhead_release_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                  uint64_t phase)
+{
+    if (!PLIM_LIKELY_(job->waiters_ == NULL)) {
+        bulkhead_end_awaits_(b, s, job, phase == BULKHEAD_DONE_);
+    }
+    plim_store_release_(&job->entry_.phase, phase);
+}
+
+static inline uint64_t bulkhead_number_(const bulkhead_job *job)
+{
+    return plim_load_relaxed_(&job->marks_) / BULKHEAD_NUMBER_ONE_;
 }
 
 /* What a job was when it was submitted. If there is nobody to run it, it is that again. */
@@ -79,7 +155,8 @@ typedef struct bulkhead_past_ {
     bulkhead_outcome outcome;
     int result;
     uint32_t attempt;
-    bool done, detached, cancelled;
+    bool done, detached;
+    uint64_t marks;
 } bulkhead_past_;
 
 static inline bulkhead_past_ bulkhead_past_of_(const bulkhead_job *job)
@@ -90,9 +167,9 @@ static inline bulkhead_past_ bulkhead_past_of_(const bulkhead_job *job)
                            job->outcome,
                            job->result,
                            job->attempt,
-                           plim_load_relaxed_(&job->phase_) == BULKHEAD_DONE_,
+                           plim_load_relaxed_(&job->entry_.phase) == BULKHEAD_DONE_,
                            job->was_detached_,
-                           plim_load_relaxed_(&job->cancelled_) != 0};
+                           plim_load_relaxed_(&job->marks_)};
     return past;
 }
 
@@ -100,15 +177,16 @@ static inline bulkhead_past_ bulkhead_past_of_(const bulkhead_job *job)
  * it waits for another attempt: then it has begun, and cannot be refused any more. */
 static inline bool bulkhead_is_unrun_(const bulkhead_job *job, const bulkhead_past_ *past)
 {
-    return job->number_ == past->number && job->attempt == 0;
+    return bulkhead_number_(job) == past->number && job->attempt == 0;
 }
 
 /* It was accepted, and cannot be run after all: as if it had not been submitted. The last touch of
  * the job, and the caller's is the only thread that has to do with it. */
-PLIM_SLOW_ void bulkhead_refuse_(bulkhead *b, bulkhead_job *job, const bulkhead_past_ *past)
+PLIM_SLOW_ void bulkhead_refuse_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                 const bulkhead_past_ *past)
 {
     bulkhead_disarm_(b, job);
-    b->accepted--;
+    b->totals.accepted--;
     b->jobs--;
     job->bulkhead_ = past->where;
     job->resource = past->resource;
@@ -116,20 +194,18 @@ PLIM_SLOW_ void bulkhead_refuse_(bulkhead *b, bulkhead_job *job, const bulkhead_
     job->result = past->result;
     job->attempt = past->attempt;
     job->was_detached_ = past->detached;
-    plim_store_relaxed_(&job->cancelled_, past->cancelled);
-    plim_store_relaxed_(&job->phase_, past->done ? BULKHEAD_DONE_ : BULKHEAD_NEW_);
-    if (past->done && !past->detached) {
-        if (past->outcome == BULKHEAD_TIMED_OUT) {
-            bulkhead_post_(&job->returned_);
-        }
-        bulkhead_post_(&job->over_);
+    plim_store_relaxed_(&job->marks_, past->marks);
+    if (past->done) {
+        bulkhead_release_(b, s, job, BULKHEAD_DONE_);
+    } else {
+        plim_store_relaxed_(&job->entry_.phase, BULKHEAD_NEW_);
     }
 }
 
 /* Takes a job that has not begun out of wherever it waits; false if it does not wait. */
 PLIM_SLOW_ bool bulkhead_withdraw_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
 {
-    switch (plim_load_relaxed_(&job->phase_)) {
+    switch (plim_load_relaxed_(&job->entry_.phase)) {
     case BULKHEAD_DELAYED_:
         plim_unlink_(&b->later, &job->entry_.node);
         plim_store_relaxed_(&b->delayed, plim_load_relaxed_(&b->delayed) - 1);
@@ -147,64 +223,51 @@ PLIM_SLOW_ bool bulkhead_withdraw_(bulkhead *b, bulkhead_section_ *s, bulkhead_j
     }
 }
 
-/* The rest of a job's end, under no lock. The last touch of it is done if it is detached, else the
- * permit for those who wait. */
+/* Tells that the job has ended, under no lock. The last touch of it, if it is detached. */
 static inline void bulkhead_call_done_(bulkhead *b, bulkhead_job *job)
 {
-    if ((b->flags & BULKHEAD_EVENTS_) != 0) {
+    if ((b->fixed.flags & BULKHEAD_EVENTS_) != 0) {
         bulkhead_tell_(b,
                        job->outcome == BULKHEAD_TIMED_OUT ? BULKHEAD_EVENT_TIMED_OUT
                                                           : BULKHEAD_EVENT_FINISHED,
                        bulkhead_subject_of_(job), job->outcome, job->result, job->attempt);
     }
     if (job->detached) {
-        plim_store_relaxed_(&job->phase_, BULKHEAD_DONE_);
+        plim_store_relaxed_(&job->entry_.phase, BULKHEAD_DONE_);
     }
     if (job->done != NULL) {
         job->done(job);
     }
 }
 
-static inline void bulkhead_release_waiters_(bulkhead_job *job)
-{
-    plim_store_relaxed_(&job->phase_, BULKHEAD_DONE_);
-    bulkhead_post_(&job->over_);
-}
-
-/* Both, for a job that has no permit. */
-PLIM_SLOW_ void bulkhead_conclude_(bulkhead *b, bulkhead_job *job)
+/* The rest of the end of a job that somebody else than its runner has ended. If its run timeout has
+ * passed, its body may go on, with its permit, and use the job's memory: then those who wait are
+ * released, but the job is not done before the body returns. */
+PLIM_SLOW_ void bulkhead_conclude_(bulkhead *b, bulkhead_job *job, bulkhead_stay_ *self)
 {
     const bool detached = job->detached;
+    self->job = detached ? NULL : job; /* if done waits for it, that is EDEADLK */
     bulkhead_call_done_(b, job);
     if (!detached) {
-        bulkhead_release_waiters_(job);
+        bulkhead_section_ s = bulkhead_lock_(b);
+        const bool runs_on = bulkhead_is_stuck_(job);
+        bulkhead_release_(b, &s, job, runs_on ? BULKHEAD_OVERDUE_ : BULKHEAD_DONE_);
+        bulkhead_unlock_(b, &s);
     }
-}
-
-/* The run timeout has passed, of a job that is not detached. The body goes on, with its permit, and
- * uses the job's memory: so who waits is released, but the job is not done before it returns. */
-PLIM_SLOW_ void bulkhead_conclude_stuck_(bulkhead *b, bulkhead_job *job)
-{
-    bulkhead_tell_(b, BULKHEAD_EVENT_TIMED_OUT, bulkhead_subject_of_(job), job->outcome, 0,
-                   job->attempt);
-    if (job->done != NULL) {
-        job->done(job);
-    }
-    bulkhead_post_(&job->over_);
 }
 
 /* May a failed attempt be followed by another? Asks the program, so not under the lock. */
 static inline bool bulkhead_may_retry_(const bulkhead *b, const bulkhead_job *job, int result)
 {
-    uint32_t attempts = job->attempts != 0 ? job->attempts : b->attempts;
+    uint32_t attempts = job->attempts != 0 ? job->attempts : b->fixed.attempts;
     return result != 0 && job->attempt < attempts &&
-           (b->retryable == NULL || b->retryable(b->user, result, job->attempt));
+           (b->fixed.retryable == NULL || b->fixed.retryable(b->fixed.user, result, job->attempt));
 }
 
 /* How long a job waits for its next attempt: exponential, bounded, and never the same for all. */
 PLIM_SLOW_ int64_t bulkhead_back_off_(bulkhead *b, uint32_t attempt)
 {
-    int64_t most = b->retry_delay_max_ns, delay = b->retry_delay_ns;
+    int64_t most = b->fixed.retry_delay_max_ns, delay = b->fixed.retry_delay_ns;
     for (uint32_t i = 1; i < attempt && i < 64 && delay < most; i++) {
         delay = delay > most / 2 ? most : delay * 2;
     }
@@ -218,66 +281,64 @@ enum { BULKHEAD_OVER_, BULKHEAD_AGAIN_, BULKHEAD_LATE_ }; /* what an attempt's e
 
 /* An attempt has ended, and what becomes of the job is decided. `again` is the answer of
  * bulkhead_may_retry_. The permit is still held. */
-PLIM_FAST_ int bulkhead_attempt_ends_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
-                                      int result, bool again)
+PLIM_FAST_ int bulkhead_decide_end_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                    int result, bool again)
 {
-    if (b->histograms != NULL) {
-        bulkhead_histogram_add(&b->histograms[1], plim_now_() - job->since_);
+    if (b->fixed.histograms != NULL) {
+        bulkhead_time_run_(b, plim_now_() - job->since_);
     }
-    if (plim_load_relaxed_(&job->phase_) == BULKHEAD_STUCK_) {
-        b->late++;
+    if (bulkhead_is_stuck_(job)) {
+        b->totals.late++;
         b->stuck--;
-        job->runner_ = 0;
-        plim_store_relaxed_(&job->phase_, BULKHEAD_DONE_);
+        if (job->detached || plim_load_relaxed_(&job->entry_.phase) == BULKHEAD_OVERDUE_) {
+            bulkhead_release_(b, s, job, BULKHEAD_DONE_);
+        } else {
+            /* Relaxed: the body has ended for those who see DONE. That is said under the lock. */
+            plim_store_relaxed_(&job->entry_.phase, BULKHEAD_RETURNED_);
+        }
         return BULKHEAD_LATE_;
     }
-    if (!again || plim_load_relaxed_(&job->cancelled_) != 0) { /* by an abort, too */
+    if (!again || bulkhead_job_cancelled(job)) { /* by an abort, too */
         bulkhead_end_(b, job, result == 0 ? BULKHEAD_SUCCEEDED : BULKHEAD_FAILED, result);
         return BULKHEAD_OVER_;
     }
     int64_t delay = bulkhead_back_off_(b, job->attempt);
     bulkhead_disarm_(b, job);
-    b->retried++;
+    b->totals.retried++;
     job->result = result;
-    job->runner_ = 0;
-    if (b->histograms != NULL || delay > 0) {
+    if (b->fixed.histograms != NULL || delay > 0) {
         job->since_ = plim_now_();
     }
     if (delay > 0) {
         bulkhead_delay_(b, s, job, plim_deadline_(job->since_, delay));
     } else {
-        plim_store_relaxed_(&job->phase_, BULKHEAD_QUEUED_);
+        plim_store_relaxed_(&job->entry_.phase, BULKHEAD_QUEUED_);
         bulkhead_enqueue_(b, s, &job->entry_);
     }
     return BULKHEAD_AGAIN_;
 }
 
-/* The permit of an attempt that has ended is free, and all that follows from it. */
-static inline void bulkhead_give_back_(bulkhead *b, bulkhead_section_ *s)
+/* Does the end of an attempt run code of the program? A job that is LATE may be gone, unless it is
+ * detached. */
+static inline bool bulkhead_end_is_told_(const bulkhead *b, const bulkhead_job *job, int what,
+                                         bool detached)
 {
-    s->word += BULKHEAD_PERMIT_ONE_;
-    bulkhead_grant_(b, s);
-}
-
-/* Does the end of an attempt run code of the program? */
-static inline bool bulkhead_calls_out_(const bulkhead *b, const bulkhead_job *job, int what)
-{
-    return (b->flags & BULKHEAD_EVENTS_) != 0 ? what != BULKHEAD_LATE_ || job->detached
-           : what == BULKHEAD_OVER_           ? job->done != NULL
-                                              : what == BULKHEAD_LATE_ && job->detached;
+    return what == BULKHEAD_LATE_                     ? detached
+           : (b->fixed.flags & BULKHEAD_EVENTS_) != 0 ? true
+                                                      : what == BULKHEAD_OVER_ && job->done != NULL;
 }
 
 /* An attempt that has ended; on the stack of whoever has run it. */
-typedef struct bulkhead_end_of_run_ {
-    bulkhead_job *job; /* if it is retried, or detached and its done was called, it may be gone */
+typedef struct bulkhead_attempt_end_ {
+    bulkhead_job *job; /* may be gone, but for one that is over, until it is released */
     bulkhead_subject_ about;
     uint32_t attempt;
     int result, what;
     bool detached, calls;
-} bulkhead_end_of_run_;
+} bulkhead_attempt_end_;
 
 /* Runs that code. If the job is detached, it is gone then. */
-PLIM_SLOW_ void bulkhead_call_out_(bulkhead *b, const bulkhead_end_of_run_ *end)
+PLIM_SLOW_ void bulkhead_tell_end_(bulkhead *b, const bulkhead_attempt_end_ *end)
 {
     if (end->what == BULKHEAD_OVER_) {
         bulkhead_call_done_(b, end->job);
@@ -293,46 +354,43 @@ PLIM_SLOW_ void bulkhead_call_out_(bulkhead *b, const bulkhead_end_of_run_ *end)
  * with the permit still held: done is part of the job. Not if it is detached: then done may submit
  * it again, and finds the permit free. Nor if there will be another attempt: that may begin, and
  * end the job, while on_event is told of this one. So nobody names the job then. */
-PLIM_FAST_ bulkhead_end_of_run_ bulkhead_end_run_fast_(bulkhead *b, bulkhead_section_ *s,
-                                                       bulkhead_job *job, int result, bool again)
+PLIM_SLOW_ void bulkhead_end_attempt_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                      int result, bool again, bulkhead_attempt_end_ *end)
 {
-    bulkhead_end_of_run_ end;
-    end.job = job;
-    end.about = bulkhead_subject_of_(job);
-    end.attempt = job->attempt;
-    end.result = result;
-    end.detached = job->detached;
-    end.what = bulkhead_attempt_ends_(b, s, job, result, again);
-    end.calls = bulkhead_calls_out_(b, job, end.what);
-    if (end.calls && end.what == BULKHEAD_OVER_ && !end.detached) {
-        plim_store_relaxed_(&job->phase_, BULKHEAD_FINISHING_);
+    end->job = job;
+    end->about = bulkhead_subject_of_(job);
+    end->attempt = job->attempt;
+    end->result = result;
+    end->detached = job->detached;
+    end->what = bulkhead_decide_end_(b, s, job, result, again);
+    end->calls = bulkhead_end_is_told_(b, job, end->what, end->detached);
+    if (end->calls && end->what == BULKHEAD_OVER_ && !end->detached) {
+        const bool frozen = s->frozen;
+        plim_store_relaxed_(&job->entry_.phase, BULKHEAD_FINISHING_);
         bulkhead_unlock_(b, s);
-        bulkhead_after_(b, s);
-        bulkhead_call_out_(b, &end);
-        *s = bulkhead_lock_(b);
-        plim_store_relaxed_(&job->phase_, BULKHEAD_ENDING_);
-        end.calls = false;
+        bulkhead_tell_end_(b, end);
+        *s = bulkhead_hold_(b, PLIM_SOON_);
+        if (frozen || b->watched) {
+            bulkhead_freeze_(b, s);
+        }
+        plim_store_relaxed_(&job->entry_.phase, BULKHEAD_ENDING_);
+        end->calls = false;
     }
-    return end;
 }
 
-/* The same, for all but own workers. */
-PLIM_CALLED_ bulkhead_end_of_run_ bulkhead_end_run_(bulkhead *b, bulkhead_section_ *s,
-                                                    bulkhead_job *job, int result, bool again)
+/* The permit is free, with all that follows from it; and those who wait for the job go on, unless
+ * code of the program comes first. */
+static inline void bulkhead_pass_permit_(bulkhead *b, bulkhead_section_ *s,
+                                         const bulkhead_attempt_end_ *end)
 {
-    return bulkhead_end_run_fast_(b, s, job, result, again);
-}
-
-/* After the permit was given back: the last touch of the job. */
-static inline void bulkhead_ended_run_(bulkhead *b, const bulkhead_end_of_run_ *end)
-{
-    if (end->calls) {
-        bulkhead_call_out_(b, end);
-    } else if (end->what == BULKHEAD_OVER_ && end->detached) {
-        plim_store_relaxed_(&end->job->phase_, BULKHEAD_DONE_);
-    } else if (PLIM_LIKELY_(end->what == BULKHEAD_OVER_)) {
-        bulkhead_release_waiters_(end->job);
-    } else if (end->what == BULKHEAD_LATE_) {
-        bulkhead_post_(&end->job->returned_);
+    if (s->frozen) {
+        s->word += BULKHEAD_PERMIT_ONE_;
+        bulkhead_grant_(b, s);
+    } else {
+        b->spare++;
+        bulkhead_reckon_(b);
+    }
+    if (PLIM_LIKELY_(end->what == BULKHEAD_OVER_ && !end->calls)) {
+        bulkhead_release_(b, s, end->job, BULKHEAD_DONE_);
     }
 }

@@ -1,32 +1,12 @@
 /* The calls of the API, each with its fast path. What is not fast is reached through the table in
  * the bulkhead. */
 
-/* Notes that the calling thread has a permit which it will give back itself (invoke, scope). If
- * there is no place for the note, a deadlock may go unseen. Relaxed: only the thread itself relies
- * on its note. */
-static inline void bulkhead_note_(bulkhead *b)
-{
-    uint64_t self = plim_thread_id_();
-    for (int i = 0; i < BULKHEAD_HOLDERS_; i++) {
-        if (plim_load_relaxed_(&b->holders[i]) == 0) {
-            plim_store_relaxed_(&b->holders[i], self);
-            break;
-        }
-    }
-}
-
-/* It is about to give a permit back; `noted` says that there may be a note. */
-static inline void bulkhead_forget_(bulkhead *b, bool noted)
+/* The calling thread is giving a permit back: one of its own, for which it stays, or NULL. */
+static inline void bulkhead_forget_(bulkhead *b, const bulkhead_stay_ *stay)
 {
     plim_store_relaxed_(&b->last, 0);
-    if (noted) {
-        uint64_t self = plim_thread_id_();
-        for (int i = 0; i < BULKHEAD_HOLDERS_; i++) {
-            if (plim_load_relaxed_(&b->holders[i]) == self) {
-                plim_store_relaxed_(&b->holders[i], 0);
-                break;
-            }
-        }
+    if (stay != NULL) {
+        plim_hold_ends_(&stay->hold, b->slow->here());
     }
 }
 
@@ -35,7 +15,8 @@ static inline bool bulkhead_take_(bulkhead *b)
 {
     const uint64_t not_now = PLIM_HELD_ | PLIM_WATCHED_ | BULKHEAD_CLOSED_;
     uint64_t word = plim_load_relaxed_(&b->gate.word);
-    while (PLIM_LIKELY_((word & not_now) == 0 && bulkhead_available_(word) > 0)) {
+    while (PLIM_LIKELY_((word & not_now) == 0 && bulkhead_available_(word) > 0 &&
+                        bulkhead_queued_(word) == 0)) {
         if (PLIM_LIKELY_(plim_cas_acquire_(&b->gate.word, &word, word - BULKHEAD_PERMIT_ONE_))) {
             plim_store_relaxed_(&b->last, plim_thread_id_());
             return true;
@@ -46,11 +27,11 @@ static inline bool bulkhead_take_(bulkhead *b)
 
 enum { BULKHEAD_HOOKS_ = BULKHEAD_STATS | BULKHEAD_TIMINGS | BULKHEAD_EVENTS_ };
 
-/* `full` is what a wait that has not been long enough is called: ETIMEDOUT, or EAGAIN for a try. */
+/* `full` is the error for a wait that ends without a permit: ETIMEDOUT, or EAGAIN for a try. */
 static inline int bulkhead_enter_or_(bulkhead *b, int64_t timeout_ns, int full)
 {
     if (PLIM_LIKELY_(bulkhead_take_(b))) {
-        if ((b->flags & BULKHEAD_HOOKS_) != 0) {
+        if ((b->fixed.flags & BULKHEAD_HOOKS_) != 0) {
             b->slow->entered(b, 0);
         }
         return 0;
@@ -70,7 +51,7 @@ static inline int bulkhead_try_enter(bulkhead *b)
 
 static inline int bulkhead_enter(bulkhead *b)
 {
-    int64_t timeout_ns = b->timeout_ns;
+    int64_t timeout_ns = b->fixed.timeout_ns;
     return timeout_ns < 0 ? bulkhead_try_enter(b)
                           : bulkhead_enter_for(b, timeout_ns == 0 ? PLIM_FOREVER : timeout_ns);
 }
@@ -81,13 +62,13 @@ static inline bool bulkhead_is_held_(const bulkhead *b, uint64_t word)
     return bulkhead_available_(word) < (int64_t)plim_load_relaxed_(&b->permits);
 }
 
-static inline int bulkhead_leave_as_(bulkhead *b, int result, bool noted)
+static inline int bulkhead_leave_as_(bulkhead *b, int result, bulkhead_stay_ *stay)
 {
-    if (PLIM_LIKELY_((b->flags & BULKHEAD_HOOKS_) == 0)) {
-        bulkhead_forget_(b, noted);
+    if (PLIM_LIKELY_((b->fixed.flags & BULKHEAD_HOOKS_) == 0)) {
+        bulkhead_forget_(b, stay);
         uint64_t word = plim_load_relaxed_(&b->gate.word);
         while (PLIM_LIKELY_((word & (PLIM_HELD_ | PLIM_WATCHED_)) == 0 &&
-                            bulkhead_is_held_(b, word))) {
+                            bulkhead_queued_(word) == 0 && bulkhead_is_held_(b, word))) {
             if (PLIM_LIKELY_(
                     plim_cas_release_(&b->gate.word, &word, word + BULKHEAD_PERMIT_ONE_))) {
                 return 0;
@@ -95,27 +76,29 @@ static inline int bulkhead_leave_as_(bulkhead *b, int result, bool noted)
         }
         return b->slow->leave(b);
     }
-    return b->slow->leave_hooked(b, result, noted);
+    return b->slow->leave_hooked(b, result, stay);
 }
 
 static inline int bulkhead_leave(bulkhead *b)
 {
-    return bulkhead_leave_as_(b, 0, false);
+    return bulkhead_leave_as_(b, 0, NULL);
 }
 
-static inline bulkhead *bulkhead_scope_enter_(bulkhead *b)
+/* Enters; NULL if that is refused. */
+static inline bulkhead_stay_ *bulkhead_scope_enter_(bulkhead_stay_ *held, bulkhead *b)
 {
     if (bulkhead_enter(b) != 0) {
+        held->hold.object = NULL;
         return NULL;
     }
-    bulkhead_note_(b);
-    return b;
+    bulkhead_stay_begins_(b, held, BULKHEAD_CALLS_, b->slow->here());
+    return held;
 }
 
-static inline void bulkhead_scope_leave_(bulkhead **held)
+static inline void bulkhead_scope_leave_(bulkhead_stay_ *held)
 {
-    if (*held != NULL) {
-        bulkhead_leave_as_(*held, 0, true);
+    if (held->hold.object != NULL) {
+        bulkhead_leave_as_((bulkhead *)held->hold.object, 0, held);
     }
 }
 
@@ -128,14 +111,13 @@ static inline void bulkhead_scope_leave_(bulkhead **held)
 /* A loop that runs once, or not at all. */
 #if defined(__GNUC__) || defined(__clang__)
 #define BULKHEAD_SCOPE_(b, held, once) \
-    for (bulkhead * held \
-             __attribute__((cleanup(bulkhead_scope_leave_))) = bulkhead_scope_enter_(b), \
-             *once = held; \
+    for (bulkhead_stay_ held __attribute__((cleanup(bulkhead_scope_leave_))), \
+         *once = bulkhead_scope_enter_(&held, b); \
          once != NULL; once = NULL)
 #else
 #define BULKHEAD_SCOPE_(b, held, once) \
-    for (bulkhead *held = bulkhead_scope_enter_(b); held != NULL; \
-         bulkhead_scope_leave_(&held), held = NULL)
+    for (bulkhead_stay_ held, *once = bulkhead_scope_enter_(&held, b); once != NULL; \
+         bulkhead_scope_leave_(&held), once = NULL)
 #endif
 /* ---- Jobs ---- */
 
@@ -149,37 +131,19 @@ static inline int bulkhead_submit_for(bulkhead *b, bulkhead_job *job, int64_t ti
     return b->slow->submit_for(b, job, timeout_ns);
 }
 
-/* Sleeps until bulkhead_post_ has said that something is over. Gives the borrowed permit back:
- * there would be none left after 2^30 waits. */
-PLIM_CALLED_ int bulkhead_await_(plim_counter *c, int64_t timeout_ns)
+/* Is it done, though its body may run on after a run timeout? Acquire, for the release in
+ * bulkhead_release_: what the job has done is visible. If its phase is DONE, not OVERDUE, its
+ * memory is the caller's. */
+static inline bool bulkhead_is_done_(const bulkhead_job *job)
 {
-    int error = plim_acquire_(c, PLIM_WAITERS_MAX, timeout_ns);
-    if (error == 0) {
-        plim_release_(c, 1);
-    }
-    return error;
-}
-
-/* Is it over? From then on only threads that wait for the job touch the counter. Acquire, for the
- * release in bulkhead_post_. */
-static inline bool bulkhead_is_posted_(plim_counter *c)
-{
-#ifdef PLIM_PARK_CND /* the thread that posted may still hold the counter's lock */
-    return plim_available_(plim_load_relaxed_(&c->word)) > 0 && bulkhead_await_(c, 0) == 0;
-#else
-    return plim_available_(plim_load_acquire_(&c->word)) > 0;
-#endif
-}
-
-static inline bool bulkhead_is_done_(bulkhead_job *job)
-{
-    return bulkhead_is_posted_(&job->over_);
+    uint64_t phase = plim_load_acquire_(&job->entry_.phase);
+    return phase == BULKHEAD_DONE_ || phase == BULKHEAD_OVERDUE_;
 }
 
 /* Is it a job that nobody can wait for: never submitted, or detached, now or when it was done? */
 static inline bool bulkhead_is_nobodys_(const bulkhead_job *job)
 {
-    uint64_t phase = plim_load_relaxed_(&job->phase_);
+    uint64_t phase = plim_load_relaxed_(&job->entry_.phase);
     return job->detached || phase == BULKHEAD_NEW_ ||
            (phase == BULKHEAD_DONE_ && job->was_detached_);
 }
@@ -192,7 +156,7 @@ static inline int bulkhead_wait(bulkhead_job *job, int64_t timeout_ns)
     if (bulkhead_is_done_(job)) {
         return 0;
     }
-    if (plim_load_relaxed_(&job->phase_) == BULKHEAD_ROOM_) {
+    if (plim_load_relaxed_(&job->entry_.phase) == BULKHEAD_ROOM_) {
         return EINVAL; /* its submitter waits: it is not submitted yet */
     }
     return timeout_ns <= 0 ? ETIMEDOUT : job->bulkhead_->slow->wait(job, timeout_ns);
@@ -206,15 +170,14 @@ static inline int bulkhead_reclaim(bulkhead_job *job, int64_t timeout_ns)
     if (!bulkhead_is_done_(job)) {
         return EBUSY;
     }
-    if (job->outcome != BULKHEAD_TIMED_OUT) {
-        return 0;
-    }
-    return job->bulkhead_->slow->reclaim(job, timeout_ns);
+    return plim_load_acquire_(&job->entry_.phase) == BULKHEAD_DONE_
+               ? 0
+               : job->bulkhead_->slow->reclaim(job, timeout_ns);
 }
 
 static inline bool bulkhead_job_cancelled(const bulkhead_job *job)
 {
-    return plim_load_relaxed_(&job->cancelled_) != 0;
+    return (plim_load_relaxed_(&job->marks_) & BULKHEAD_CANCELLED_) != 0;
 }
 
 static inline void bulkhead_job_renew(bulkhead_job *job)
@@ -232,7 +195,7 @@ static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job)
 static inline bool bulkhead_take_inline_(bulkhead *b)
 {
     bool taken = bulkhead_take_(b) || b->slow->take(b);
-    if (taken && (b->flags & BULKHEAD_HOOKS_) != 0) {
+    if (taken && (b->fixed.flags & BULKHEAD_HOOKS_) != 0) {
         b->slow->entered(b, 0);
     }
     return taken;
@@ -241,13 +204,14 @@ static inline bool bulkhead_take_inline_(bulkhead *b)
 /* With a permit: calls fn, and gives it back. */
 static inline int bulkhead_call_here_(bulkhead *b, int (*fn)(void *), void *arg, int *result)
 {
-    int64_t since = b->histograms == NULL ? 0 : plim_now_();
-    bulkhead_note_(b);
+    int64_t since = b->fixed.histograms == NULL ? 0 : plim_now_();
+    bulkhead_stay_ stay;
+    bulkhead_stay_begins_(b, &stay, BULKHEAD_CALLS_, b->slow->here());
     int answer = fn(arg);
-    if (b->histograms != NULL) {
+    if (b->fixed.histograms != NULL) {
         b->slow->ran(b, since);
     }
-    bulkhead_leave_as_(b, answer, true);
+    bulkhead_leave_as_(b, answer, &stay);
     if (result != NULL) {
         *result = answer;
     }
@@ -259,11 +223,11 @@ static inline int bulkhead_invoke(bulkhead *b, int (*fn)(void *), void *arg, int
     if (fn == NULL) {
         return EINVAL;
     }
-    if (b->type == BULKHEAD_SYNC) {
+    if (b->fixed.type == BULKHEAD_SYNC) {
         int error = bulkhead_enter(b);
         return error != 0 ? error : bulkhead_call_here_(b, fn, arg, result);
     }
-    if ((b->flags & BULKHEAD_INLINE) != 0 && bulkhead_take_inline_(b)) {
+    if ((b->fixed.flags & BULKHEAD_INLINE) != 0 && bulkhead_take_inline_(b)) {
         return bulkhead_call_here_(b, fn, arg, result);
     }
     return b->slow->invoke(b, fn, arg, result);
@@ -300,5 +264,5 @@ static inline const char *bulkhead_outcome_name(bulkhead_outcome outcome)
 {
     static const char *const names[] = {"pending", "succeeded", "failed", "timed_out",
                                         "expired", "cancelled", "aborted"};
-    return (unsigned)outcome <= BULKHEAD_ABORTED ? names[outcome] : "unknown";
+    return (unsigned)outcome < BULKHEAD_OUTCOMES_ ? names[outcome] : "unknown";
 }

@@ -4,26 +4,16 @@
  * entered and now waits for a limited time is not stuck, and will leave. */
 PLIM_SLOW_ uint64_t bulkhead_holds_(const bulkhead *b, bulkhead_job **job, int64_t timeout_ns)
 {
-    uint64_t self = plim_thread_id_(), held = 0;
+    uint64_t held = 0;
     *job = NULL;
-    for (int i = 0; i < BULKHEAD_HOLDERS_; i++) {
-        held += plim_load_relaxed_(&b->holders[i]) == self;
-    }
-    for (bulkhead_worker_ *at = b->workers; at != NULL; at = at->next) {
-        if (at->id == self && at->job != NULL) {
-            *job = at->job;
-            held++;
-        }
-    }
-    for (plim_node_ *at = b->running.first; at != NULL; at = at->next) {
-        bulkhead_frame_ *frame = (bulkhead_frame_ *)(void *)at;
-        if (frame->thread == self) {
-            *job = frame->job;
-            held++;
-        }
+    for (bulkhead_stay_ *at = bulkhead_find_stay_(b, *plim_here_()); at != NULL;
+         at = bulkhead_find_stay_(b, at->hold.place.outer)) {
+        const bool runs = at->job != NULL && at->role != BULKHEAD_ENDS_;
+        held += at->role == BULKHEAD_WORKS_ ? runs : at->hold.amount;
+        *job = runs && *job == NULL ? at->job : *job;
     }
     bool only = timeout_ns == PLIM_FOREVER && plim_load_relaxed_(&b->permits) == 1 &&
-                plim_load_relaxed_(&b->last) == self;
+                plim_load_relaxed_(&b->last) == plim_thread_id_();
     return held == 0 && only ? 1 : held;
 }
 
@@ -31,25 +21,19 @@ PLIM_SLOW_ uint64_t bulkhead_holds_(const bulkhead *b, bulkhead_job **job, int64
  * returns there. */
 static inline bool bulkhead_is_executor_(const bulkhead *b)
 {
-    return b->executor.execute != NULL && plim_serves_(b->executor.ctx);
+    return b->fixed.executor.execute != NULL && plim_serves_(b->fixed.executor.ctx);
 }
 
-/* Would the end of everything have to wait for the calling thread? */
+/* Would the end of everything have to wait for the calling thread? Who only holds a permit may wait
+ * for a limited time, and leave after that. */
 PLIM_SLOW_ bool bulkhead_inside_(const bulkhead *b, int64_t timeout_ns)
 {
     bulkhead_job *job;
-    uint64_t self = plim_thread_id_();
-    bool holds = bulkhead_holds_(b, &job, timeout_ns) != 0;
-    bool inside = (holds && timeout_ns == PLIM_FOREVER) || job != NULL || b->supervisor_id == self;
-    inside |= (b->jobs != 0 || b->entries != 0) && bulkhead_is_executor_(b);
-    for (bulkhead_worker_ *at = b->workers; at != NULL; at = at->next) {
-        inside |= at->id == self;
-    }
-    for (plim_node_ *at = b->givers.first; at != NULL; at = at->next) {
-        inside |= ((bulkhead_giver_ *)(void *)at)->thread == self;
-    }
-    for (plim_node_ *at = b->busy.first; at != NULL; at = at->next) {
-        inside |= ((bulkhead_frame_ *)(void *)at)->thread == self;
+    bool inside = (bulkhead_holds_(b, &job, timeout_ns) != 0 && timeout_ns == PLIM_FOREVER) ||
+                  ((b->jobs != 0 || b->entries != 0) && bulkhead_is_executor_(b));
+    for (bulkhead_stay_ *at = bulkhead_find_stay_(b, *plim_here_()); at != NULL;
+         at = bulkhead_find_stay_(b, at->hold.place.outer)) {
+        inside |= at->role != BULKHEAD_CALLS_;
     }
     return inside;
 }
@@ -58,7 +42,7 @@ PLIM_SLOW_ bool bulkhead_inside_(const bulkhead *b, int64_t timeout_ns)
  * that of the executor's loop. */
 PLIM_SLOW_ bool bulkhead_keeps_others_(const bulkhead *b)
 {
-    return b->supervisor_id == plim_thread_id_() || bulkhead_is_executor_(b);
+    return bulkhead_stay_as_(b, BULKHEAD_SUPERVISES_) != NULL || bulkhead_is_executor_(b);
 }
 
 /* Is the calling thread a worker that takes another job after this one? Not one whose job is or was
@@ -66,12 +50,9 @@ PLIM_SLOW_ bool bulkhead_keeps_others_(const bulkhead *b)
  */
 PLIM_SLOW_ bool bulkhead_works_(const bulkhead *b)
 {
-    const uint64_t self = plim_thread_id_();
-    const bulkhead_worker_ *at = b->workers;
-    while (at != NULL && at->id != self) {
-        at = at->next;
-    }
-    return at != NULL && at->started && !at->leaves && !bulkhead_is_stuck_(at->job);
+    bulkhead_stay_ *stay = bulkhead_stay_as_(b, BULKHEAD_WORKS_);
+    const bulkhead_worker_ *self = stay == NULL ? NULL : BULKHEAD_WORKER_OF_(stay);
+    return self != NULL && self->started && !self->leaves && !bulkhead_is_stuck_(stay->job);
 }
 
 /* Fills in who the calling thread is. */
@@ -86,24 +67,85 @@ PLIM_SLOW_ bulkhead_blocked_ bulkhead_blocked_here_(const bulkhead *b, int64_t t
     return self;
 }
 
+/* How many permits wait with that thread: those that it holds, and those of jobs that nobody but it
+ * can begin. */
+static inline uint64_t bulkhead_kept_(const bulkhead *b, const bulkhead_blocked_ *at)
+{
+    return at->held + at->serves * plim_load_relaxed_(&b->ready);
+}
+
+/* How many permits wait with threads that wait here for ever, but that one. */
+PLIM_SLOW_ uint64_t bulkhead_all_kept_(const bulkhead *b, uint64_t but_thread)
+{
+    uint64_t kept = 0;
+    for (plim_node_ *node = b->blocked.first; node != NULL; node = node->next) {
+        const bulkhead_blocked_ *at = (const bulkhead_blocked_ *)(const void *)node;
+        bool counts = at->thread != but_thread && bulkhead_is_blocked_(at, true);
+        kept += counts ? bulkhead_kept_(b, at) : 0;
+    }
+    return kept;
+}
+
+static inline uint64_t bulkhead_in_use_(const bulkhead *b, uint64_t word)
+{
+    return plim_load_relaxed_(&b->permits) - (uint64_t)bulkhead_available_(word);
+}
+
 /* Would nobody ever give a permit back, if the calling thread waited, too? That is so when every
  * permit is in use, and each belongs to a thread that waits here for ever. */
 PLIM_SLOW_ bool bulkhead_is_too_deep_(const bulkhead *b, const bulkhead_section_ *s,
                                       const bulkhead_blocked_ *self)
 {
-    const int64_t available = bulkhead_available_(s->word);
-    const uint64_t ready = plim_load_relaxed_(&b->ready);
-    const uint64_t in_use = plim_load_relaxed_(&b->permits) - (uint64_t)available;
-    uint64_t waiting = self->held + self->serves * ready;
-    if (waiting == 0 || available > 0) {
-        return false;
+    const uint64_t kept = bulkhead_kept_(b, self);
+    return kept != 0 && bulkhead_available_(s->word) <= 0 &&
+           kept + bulkhead_all_kept_(b, self->thread) >= bulkhead_in_use_(b, s->word);
+}
+
+/* Ends that wait with EDEADLK. It has no limit, so its thread does not leave by itself. A call that
+ * waits for its own job may be about to sleep: it looks at `told` before. */
+PLIM_SLOW_ void bulkhead_end_blocked_(bulkhead *b, bulkhead_section_ *s, bulkhead_blocked_ *at)
+{
+    const bool no_job = at->job == NULL;
+    at->told = at->owns;
+    if (no_job ? !at->queues : plim_load_relaxed_(&at->job->entry_.phase) == BULKHEAD_ROOM_) {
+        plim_end_wait_(&s->woken, &b->room, at->waiter, EDEADLK);
+    } else if (!no_job) {
+        bulkhead_await_ **link = &at->job->waiters_;
+        while (!at->owns && &(*link)->waiter != at->waiter) {
+            link = &(*link)->next;
+        }
+        if (*link != NULL) {
+            (*link)->waiter.answer = EDEADLK;
+            bulkhead_end_await_(s, link);
+        }
+    } else {
+        bulkhead_dequeue_(b, s, &((bulkhead_caller_ *)(void *)at->waiter)->entry);
+        plim_decide_(at->waiter, PLIM_ENDED_);
+        at->waiter->answer = EDEADLK;
+        plim_append_(&s->woken, &at->waiter->node);
     }
-    for (plim_node_ *at = b->blocked.first; at != NULL; at = at->next) {
-        const bulkhead_blocked_ *other = (const bulkhead_blocked_ *)(const void *)at;
-        bool counts = other->thread != self->thread && bulkhead_is_blocked_(other, true);
-        waiting += counts ? other->held + other->serves * ready : 0;
+}
+
+/*
+ * Permits have come back that a lower limit keeps, or the limit was lowered just now. So those who
+ * found somebody to rely on when they began to wait may have nobody left. Then one of them is told,
+ * the last that came. It does not count any more, and goes on with its permits. Other changes pass
+ * a permit on to somebody who does not wait, and need not look.
+ *
+ * A call whose own job has begun is never the last: its job's thread waits, too, and came later.
+ */
+PLIM_SLOW_ void bulkhead_break_(bulkhead *b, bulkhead_section_ *s)
+{
+    const uint64_t kept = bulkhead_all_kept_(b, 0);
+    if (kept != 0 && bulkhead_available_(s->word) <= 0 && kept >= bulkhead_in_use_(b, s->word)) {
+        plim_node_ *node = b->blocked.last;
+        while (!bulkhead_is_blocked_((bulkhead_blocked_ *)(void *)node, true) ||
+               bulkhead_kept_(b, (bulkhead_blocked_ *)(void *)node) == 0) {
+            node = node->prev;
+        }
+        bulkhead_end_blocked_(b, s, (bulkhead_blocked_ *)(void *)node);
     }
-    return waiting >= in_use;
+    b->shrunk = bulkhead_available_(s->word) < 0;
 }
 
 /*
@@ -115,7 +157,7 @@ PLIM_SLOW_ bool bulkhead_is_too_deep_(const bulkhead *b, const bulkhead_section_
  * and that may wait as well. Then only the inner wait counts.
  */
 PLIM_SLOW_ void bulkhead_block_(bulkhead *b, bulkhead_section_ *s, bulkhead_blocked_ *self,
-                                bulkhead_job *job, const plim_waiter_ *waiter)
+                                bulkhead_job *job, plim_waiter_ *waiter)
 {
     if (self->held == 0 && !self->serves && !self->worker) {
         return; /* nothing waits for this thread */
@@ -130,14 +172,50 @@ PLIM_SLOW_ void bulkhead_block_(bulkhead *b, bulkhead_section_ *s, bulkhead_bloc
     if (self->outer != NULL) {
         self->outer->covered = true;
     }
-    if (self->mine != NULL) {
-        self->before = self->mine->waits_for_;
-        self->mine->waits_for_ = self->limited && !self->until_begun ? self->before : job;
-    }
     plim_append_(&b->blocked, &self->node);
     if (self->worker) {
         bulkhead_staff_(b, s);
     }
+}
+
+/* What the body of that job waits for, if that is a job of this bulkhead; else NULL. */
+PLIM_SLOW_ const bulkhead_job *bulkhead_awaited_by_(const bulkhead *b, const bulkhead_job *job)
+{
+    const bulkhead_job *awaited = NULL;
+    for (plim_node_ *node = b->blocked.first; node != NULL; node = node->next) {
+        const bulkhead_blocked_ *at = (const bulkhead_blocked_ *)(const void *)node;
+        const bool ends = at->limited & !at->owns;
+        if (at->mine == job && !ends && bulkhead_still_waits_(at)) {
+            awaited = at->job;
+        }
+    }
+    return awaited;
+}
+
+/* Does the calling thread run that job, or has it ended it, and done has not returned? */
+PLIM_SLOW_ bool bulkhead_is_ours_(const bulkhead *b, const bulkhead_job *job)
+{
+    bool ours = false;
+    for (bulkhead_stay_ *at = bulkhead_find_stay_(b, *plim_here_()); at != NULL;
+         at = bulkhead_find_stay_(b, at->hold.place.outer)) {
+        ours |= at->job == job;
+        bulkhead_job *next = at->role == BULKHEAD_ENDS_ ? at->more.rest : NULL;
+        for (; next != NULL; next = bulkhead_after_job_(next)) {
+            ours |= next == job;
+        }
+    }
+    return ours;
+}
+
+/* Is the job, or one that it waits for, the one that the calling thread runs? */
+PLIM_SLOW_ bool bulkhead_waits_for_us_(const bulkhead *b, const bulkhead_job *job)
+{
+    while (job != NULL && !bulkhead_is_ours_(b, job)) {
+        job = plim_load_relaxed_(&job->entry_.phase) == BULKHEAD_DONE_
+                  ? NULL
+                  : bulkhead_awaited_by_(b, job);
+    }
+    return job != NULL;
 }
 
 PLIM_SLOW_ void bulkhead_unblock_(bulkhead *b, bulkhead_blocked_ *self)
@@ -148,13 +226,9 @@ PLIM_SLOW_ void bulkhead_unblock_(bulkhead *b, bulkhead_blocked_ *self)
     bulkhead_section_ s = bulkhead_lock_(b);
     self->listed = false;
     plim_unlink_(&b->blocked, &self->node);
-    if (self->mine != NULL) {
-        self->mine->waits_for_ = self->before;
-    }
     if (self->outer != NULL) { /* it goes on to wait there */
         self->outer->covered = false;
         bulkhead_staff_(b, &s);
     }
     bulkhead_unlock_(b, &s);
-    bulkhead_after_(b, &s);
 }

@@ -2,8 +2,8 @@
 
 PLIM_SLOW_ int bulkhead_reject_(bulkhead *b, bulkhead_subject_ about, int error)
 {
-    plim_add_relaxed_(&b->rejected, 1);
-    if ((b->flags & BULKHEAD_EVENTS_) != 0) {
+    plim_add_relaxed_(&b->calls.rejected, 1);
+    if ((b->fixed.flags & BULKHEAD_EVENTS_) != 0) {
         bulkhead_tell_(b, BULKHEAD_EVENT_REJECTED, about, BULKHEAD_PENDING, error, 0);
     }
     return error;
@@ -19,23 +19,22 @@ static inline int bulkhead_refusal_(uint64_t word, bool takes, bool room, int64_
                                           : EAGAIN;
 }
 
-/* May a caller take a permit at once? If one is free, nobody waits; or BULKHEAD_UNFAIR says that it
- * does not matter. */
-static inline bool bulkhead_takes_(uint64_t word)
+/* May a caller take a permit at once? If one is free, and not too many would wait after that. */
+static inline bool bulkhead_takes_(const bulkhead *b, uint64_t word)
 {
-    return bulkhead_available_(word) > 0;
+    return bulkhead_available_(word) > 0 && bulkhead_is_to_spare_(b, word);
 }
 
 /* What goes with getting in, besides the permit. */
 PLIM_SLOW_ void bulkhead_entered_(bulkhead *b, int64_t since)
 {
-    if ((b->flags & BULKHEAD_STATS) != 0) {
-        plim_add_relaxed_(&b->entered, 1);
+    if ((b->fixed.flags & BULKHEAD_STATS) != 0) {
+        plim_add_relaxed_(&b->calls.entered, 1);
     }
-    if (b->histograms != NULL) {
+    if (b->fixed.histograms != NULL) {
         int64_t now = plim_now_();
         bulkhead_section_ s = bulkhead_lock_(b);
-        bulkhead_histogram_add(&b->histograms[0], since == 0 ? 0 : now - since);
+        bulkhead_time_wait_(b, since == 0 ? 0 : now - since);
         bulkhead_unlock_(b, &s);
     }
     bulkhead_tell_(b, BULKHEAD_EVENT_ACCEPTED, bulkhead_no_job_(), BULKHEAD_PENDING, 0, 0);
@@ -46,7 +45,7 @@ PLIM_SLOW_ void bulkhead_ran_(bulkhead *b, int64_t since)
 {
     int64_t now = plim_now_();
     bulkhead_section_ s = bulkhead_lock_(b);
-    bulkhead_histogram_add(&b->histograms[1], now - since);
+    bulkhead_time_run_(b, now - since);
     bulkhead_unlock_(b, &s);
 }
 
@@ -80,7 +79,6 @@ PLIM_CALLED_ int bulkhead_queue_up_(bulkhead *b, bulkhead_caller_ *self, int64_t
         }
         bulkhead_grant_(b, &s); /* our place may be somebody's */
         bulkhead_unlock_(b, &s);
-        bulkhead_after_(b, &s);
         if (answer != BULKHEAD_NUDGED_) {
             return answer;
         }
@@ -93,15 +91,16 @@ PLIM_CALLED_ int bulkhead_get_in_(bulkhead *b, int64_t timeout_ns, int64_t since
 {
     bulkhead_caller_ self;
     bulkhead_blocked_ blocked = bulkhead_not_blocked_();
-    uint64_t word = plim_load_relaxed_(&b->gate.word);
-    int error = again ? 0
-                      : bulkhead_refusal_(word, bulkhead_takes_(word),
-                                          bulkhead_may_have_room_(b, word), timeout_ns);
+    uint64_t word;
+    const bool exact = bulkhead_read_exactly_(b, &word);
+    int error = again || !exact ? 0
+                                : bulkhead_refusal_(word, bulkhead_takes_(b, word),
+                                                    bulkhead_may_have_room_(b, word), timeout_ns);
     if (error != 0) {
         return error;
     }
     bulkhead_section_ s = bulkhead_lock_(b);
-    bool takes = bulkhead_takes_(s.word);
+    bool takes = bulkhead_takes_(b, s.word);
     error = !again ? bulkhead_refusal_(s.word, takes, bulkhead_has_room_(b, s.word), timeout_ns)
             : b->stage >= PLIM_ABORTING_ ? ESHUTDOWN
                                          : 0;
@@ -113,14 +112,14 @@ PLIM_CALLED_ int bulkhead_get_in_(bulkhead *b, int64_t timeout_ns, int64_t since
     }
     if (error == 0 && !takes) {
         plim_waiter_init_(&self.waiter);
-        self.entry.caller = &self;
+        plim_store_relaxed_(&self.entry.phase, BULKHEAD_CALLER_);
         self.gone = self.nudged = self.owed = false;
         self.since = since;
         bulkhead_enqueue_(b, &s, &self.entry);
+        blocked.queues = true;
         bulkhead_block_(b, &s, &blocked, NULL, &self.waiter);
     }
     bulkhead_unlock_(b, &s);
-    bulkhead_after_(b, &s);
     if (error == 0 && !takes) {
         error = bulkhead_queue_up_(b, &self, timeout_ns);
         bulkhead_unblock_(b, &blocked);
@@ -130,7 +129,7 @@ PLIM_CALLED_ int bulkhead_get_in_(bulkhead *b, int64_t timeout_ns, int64_t since
 
 PLIM_CALLED_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns, int full)
 {
-    int64_t since = b->histograms == NULL ? 0 : plim_now_();
+    int64_t since = b->fixed.histograms == NULL ? 0 : plim_now_();
     int error = bulkhead_get_in_(b, timeout_ns, since, false);
     if (error != 0) {
         return bulkhead_reject_(b, bulkhead_no_job_(), error == ETIMEDOUT ? full : error);
@@ -150,12 +149,11 @@ PLIM_CALLED_ int bulkhead_leave_slow_(bulkhead *b)
         bulkhead_grant_(b, &s);
     }
     bulkhead_unlock_(b, &s);
-    bulkhead_after_(b, &s);
     return error;
 }
 
 /* What goes with leaving comes first: with the permit, the bulkhead may go. */
-PLIM_SLOW_ int bulkhead_leave_hooked_(bulkhead *b, int result, bool noted)
+PLIM_SLOW_ int bulkhead_leave_hooked_(bulkhead *b, int result, bulkhead_stay_ *stay)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
     bool held = bulkhead_is_held_(b, s.word);
@@ -163,11 +161,11 @@ PLIM_SLOW_ int bulkhead_leave_hooked_(bulkhead *b, int result, bool noted)
     if (!held) {
         return EPERM;
     }
-    if ((b->flags & BULKHEAD_STATS) != 0) {
-        plim_add_relaxed_(result == 0 ? &b->left : &b->left_failed, 1);
+    if ((b->fixed.flags & BULKHEAD_STATS) != 0) {
+        plim_add_relaxed_(result == 0 ? &b->calls.left : &b->calls.left_failed, 1);
     }
     bulkhead_tell_(b, BULKHEAD_EVENT_FINISHED, bulkhead_no_job_(),
                    result == 0 ? BULKHEAD_SUCCEEDED : BULKHEAD_FAILED, result, 1);
-    bulkhead_forget_(b, noted);
+    bulkhead_forget_(b, stay);
     return bulkhead_leave_slow_(b);
 }

@@ -53,16 +53,16 @@ static inline bulkhead_subject_ bulkhead_no_job_(void)
 PLIM_SLOW_ void bulkhead_tell_(bulkhead *b, bulkhead_event_type type, bulkhead_subject_ about,
                                bulkhead_outcome outcome, int result, uint32_t attempt)
 {
-    if ((b->flags & BULKHEAD_EVENTS_) != 0) {
+    if ((b->fixed.flags & BULKHEAD_EVENTS_) != 0) {
         bulkhead_event event = {type, about.job, about.arg, outcome, result, attempt};
-        b->on_event(b->user, &event);
+        b->fixed.on_event(b->fixed.user, &event);
     }
 }
 
 /* Without looking at how it ends: the supervisor may be deciding that. */
 static inline void bulkhead_tell_started_(bulkhead *b, const bulkhead_job *job)
 {
-    if ((b->flags & BULKHEAD_EVENTS_) != 0) {
+    if ((b->fixed.flags & BULKHEAD_EVENTS_) != 0) {
         bulkhead_tell_(b, BULKHEAD_EVENT_STARTED, bulkhead_subject_of_(job), BULKHEAD_PENDING, 0,
                        job->attempt);
     }

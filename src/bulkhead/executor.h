@@ -1,13 +1,13 @@
 /* After a section; and jobs on an executor. */
 
-PLIM_CALLED_ void bulkhead_execute_(void *arg);
+PLIM_SLOW_ void bulkhead_execute_(void *arg);
 PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine);
 
-/* Ends a section in which a frame was left; it may be the last that somebody waits for. */
-PLIM_SLOW_ void bulkhead_unbusy_(bulkhead *b, bulkhead_frame_ *frame)
+/* The calling thread was counted in `busy`, and is not any more. Somebody may wait for that. */
+PLIM_SLOW_ void bulkhead_idle_(bulkhead *b)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
-    plim_unlink_(&b->busy, &frame->node);
+    b->busy--;
     bulkhead_unlock_(b, &s);
 }
 
@@ -21,186 +21,129 @@ PLIM_SLOW_ int bulkhead_entry_refused_(bulkhead *b, const bulkhead_past_ *mine)
     if (plim_load_relaxed_(&b->ready) > b->entries) {
         plim_node_ *node = b->ready_jobs.last;
         while (mine != NULL && node != NULL && !bulkhead_is_unrun_(BULKHEAD_JOB_OF_(node), mine)) {
-            node = node->prev;
+            node = node == b->ready_jobs.first ? NULL : node->prev;
         }
         bulkhead_job *job = BULKHEAD_JOB_OF_(node != NULL ? node : b->ready_jobs.last);
         bulkhead_withdraw_(b, &s, job);
         if (mine != NULL && node != NULL) {
             error = EAGAIN;
-            bulkhead_refuse_(b, job, mine);
+            bulkhead_refuse_(b, &s, job, mine);
         } else {
             bulkhead_end_early_(b, &s, job, BULKHEAD_ABORTED);
         }
         bulkhead_grant_(b, &s);
     }
     bulkhead_unlock_(b, &s);
-    bulkhead_after_(b, &s);
     return error;
 }
 
-/* Gives the entries that the frame has, and those that are added meanwhile. */
-PLIM_SLOW_ void bulkhead_give_(bulkhead_giver_ *self)
+/* Gives entries to the executor. If the thread does so already, further out, that will. */
+PLIM_SLOW_ void bulkhead_feed_(bulkhead *b, uint64_t entries)
 {
-    bulkhead *b = self->owner;
-    for (;;) {
-        bulkhead_section_ s = bulkhead_lock_(b);
-        const bool gives = self->entries != 0;
-        if (gives) {
-            self->entries--;
-        } else {
-            plim_unlink_(&b->givers, &self->node);
-        }
-        bulkhead_unlock_(b, &s);
-        if (!gives) {
-            return;
-        }
-        if (b->executor.execute(b->executor.ctx, bulkhead_execute_, b) != 0) {
+    bulkhead_stay_ self, *giver = bulkhead_stay_as_(b, BULKHEAD_FEEDS_);
+    if (giver != NULL) {
+        giver->more.entries += entries;
+        return;
+    }
+    bulkhead_stay_begins_(b, &self, BULKHEAD_FEEDS_, plim_here_());
+    for (self.more.entries = entries; self.more.entries != 0;) {
+        self.more.entries--;
+        if (b->fixed.executor.execute(b->fixed.executor.ctx, bulkhead_execute_, b) != 0) {
             bulkhead_entry_refused_(b, NULL);
         }
     }
+    plim_hold_ends_(&self.hold, plim_here_());
 }
 
-/* Gives entries to the executor; the frame that has kept them goes. */
-PLIM_SLOW_ void bulkhead_give_out_(bulkhead *b, uint64_t entries, bulkhead_frame_ *frame)
+/* Concludes the jobs that a section has ended. */
+PLIM_SLOW_ void bulkhead_conclude_all_(bulkhead *b, bulkhead_job *ended)
 {
-    bulkhead_giver_ self = {{NULL, NULL}, b, plim_thread_id_(), entries};
-    bulkhead_giver_ *giver = NULL;
-    bulkhead_section_ s = bulkhead_lock_(b);
-    for (plim_node_ *at = b->givers.first; at != NULL && giver == NULL; at = at->next) {
-        giver = (bulkhead_giver_ *)(void *)at;
-        giver = giver->thread == self.thread ? giver : NULL;
+    bulkhead_stay_ self;
+    bulkhead_stay_begins_(b, &self, BULKHEAD_ENDS_, plim_here_());
+    for (self.more.rest = ended; self.more.rest != NULL;) {
+        bulkhead_job *job = self.more.rest;
+        self.more.rest = bulkhead_after_job_(job); /* its memory may go */
+        bulkhead_conclude_(b, job, &self);
     }
-    if (giver != NULL) {
-        giver->entries += entries;
-    } else {
-        plim_append_(&b->givers, &self.node);
-    }
-    plim_unlink_(&b->busy, &frame->node);
-    bulkhead_unlock_(b, &s);
-    if (giver == NULL) {
-        bulkhead_give_(&self);
-    }
+    plim_hold_ends_(&self.hold, plim_here_());
 }
 
 PLIM_SLOW_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s)
 {
-    bool framed = s->entries != 0 || s->ended != NULL;
+    const bool busy = s->entries != 0 || s->ended != NULL;
     for (; s->hires > 0; s->hires--) {
         bulkhead_hire_(b, NULL);
     }
-    for (bulkhead_job *next, *job = s->ended; job != NULL; job = next) {
-        plim_timer_ *link = job->timer_.next;
-        next = link != NULL ? bulkhead_job_of_timer_(link) : NULL; /* then its memory may go */
-        if (job->outcome == BULKHEAD_TIMED_OUT) {
-            bulkhead_conclude_stuck_(b, job);
-        } else {
-            bulkhead_conclude_(b, job);
-        }
+    if (s->ended != NULL) {
+        bulkhead_conclude_all_(b, s->ended);
     }
     if (s->entries != 0) {
-        bulkhead_give_out_(b, s->entries, &s->frame);
-    } else if (framed) {
-        bulkhead_unbusy_(b, &s->frame);
+        bulkhead_feed_(b, s->entries);
+    }
+    if (busy) {
+        bulkhead_idle_(b);
     }
 }
 
 /* ---- Jobs on an executor -------------------------------------------------------------------- */
 
-/* The body has returned, or ended its thread. */
-PLIM_CALLED_ void bulkhead_executed_(bulkhead_job *job, bulkhead_frame_ *frame, int result,
-                                     bool again)
-{
-    bulkhead *b = job->bulkhead_;
-    bulkhead_section_ s = bulkhead_lock_(b);
-    const bulkhead_end_of_run_ end = bulkhead_end_run_(b, &s, job, result, again);
-    plim_unlink_(&b->running, &frame->node);
-    plim_append_(&b->busy, &frame->node);
-    bulkhead_give_back_(b, &s);
-    bulkhead_unlock_(b, &s);
-    if (end.calls) { /* code of the program, which may wait for what is let in now */
-        bulkhead_after_(b, &s);
-        bulkhead_ended_run_(b, &end);
-        bulkhead_unbusy_(b, frame);
-    } else {
-        bulkhead_ended_run_(b, &end);
-        bulkhead_unbusy_(b, frame);
-        bulkhead_after_(b, &s);
-    }
-}
-
 /*
- * Calls the body. It is a place where a thread is, as an event loop of loop_scheduler.h is one: so
- * a loop, or a job of another bulkhead, that waits for this job is found by a wait in the body that
- * would come back to it. The thread is set without the lock: only that same thread looks for
- * itself.
+ * Calls the body. The thread's place carries the job meanwhile, as it would an event loop of
+ * loop_scheduler.h: so a loop, or a job of another bulkhead, that waits for this job is found by a
+ * wait in the body that would come back to it.
  */
-PLIM_FAST_ int bulkhead_run_body_(bulkhead_job *job)
+PLIM_FAST_ int bulkhead_run_body_(bulkhead_stay_ *self, bulkhead_job *job)
 {
-    plim_place_ **here = plim_here_();
-    job->place_.outer = *here;
-    *here = &job->place_;
-    plim_store_relaxed_(&job->place_.thread, plim_thread_id_());
+    self->hold.place.carries = &job->goal_;
     int result = job->run(job);
-    plim_store_relaxed_(&job->place_.thread, 0);
-    *here = job->place_.outer;
+    self->hold.place.carries = NULL;
     return result;
-}
-
-/* One run by an executor; on its stack. */
-typedef struct bulkhead_run_ {
-    bulkhead_job *job;
-    bulkhead_frame_ frame;
-} bulkhead_run_;
-
-PLIM_SLOW_ void bulkhead_executor_thread_ended_(void *arg)
-{
-    bulkhead_run_ *run = (bulkhead_run_ *)arg;
-    *plim_here_() = run->job->place_.outer; /* what follows on this thread is not the job's */
-    plim_store_relaxed_(&run->job->place_.thread, 0);
-    bulkhead_executed_(run->job, &run->frame, ECANCELED, false);
 }
 
 /* Takes the first job that is ready. */
-PLIM_FAST_ bulkhead_job *bulkhead_pick_(bulkhead *b, bulkhead_section_ *s, uint64_t thread)
+PLIM_FAST_ bulkhead_job *bulkhead_pick_(bulkhead *b)
 {
-    plim_node_ *node = b->ready_jobs.first;
-    if (node == NULL) {
+    if (b->ready_jobs.first == NULL) {
         return NULL;
     }
-    bulkhead_job *job = BULKHEAD_JOB_OF_(node);
-    plim_unlink_(&b->ready_jobs, node);
     plim_store_relaxed_(&b->ready, plim_load_relaxed_(&b->ready) - 1);
-    bulkhead_begin_(b, s, job, thread);
-    return job;
-}
-
-/* A function of its own: what has been changed in it would be lost if the thread ended. */
-PLIM_CALLED_ int bulkhead_run_guarded_(bulkhead_run_ *run)
-{
-    int result;
-    PLIM_ON_THREAD_EXIT_(bulkhead_executor_thread_ended_, run)
-    result = bulkhead_run_body_(run->job);
-    PLIM_ON_THREAD_EXIT_END_
-    return result;
+    return BULKHEAD_JOB_OF_(plim_shift_(&b->ready_jobs));
 }
 
 /* What an executor is given to run: an entry. */
-PLIM_CALLED_ void bulkhead_execute_(void *arg)
+PLIM_SLOW_ void bulkhead_execute_(void *arg)
 {
-    bulkhead_run_ run;
     bulkhead *b = (bulkhead *)arg;
-    run.frame.thread = plim_thread_id_();
+    bulkhead_stay_ self;
+    bulkhead_attempt_end_ end;
     bulkhead_section_ s = bulkhead_lock_(b);
     b->entries--;
-    bulkhead_job *job = run.job = run.frame.job = bulkhead_pick_(b, &s, run.frame.thread);
+    bulkhead_job *job = bulkhead_pick_(b);
     if (job != NULL) {
-        plim_append_(&b->running, &run.frame.node);
+        bulkhead_begin_(b, &s, job);
+        bulkhead_stay_begins_(b, &self, BULKHEAD_RUNS_, plim_here_());
+        plim_append_(&b->running, &job->entry_.node); /* so an abort reaches it */
+        self.job = job;
+        self.hold.amount = 1;
     }
     bulkhead_unlock_(b, &s);
     if (job == NULL) {
         return; /* the job it was meant for has ended without it */
     }
     bulkhead_tell_started_(b, job);
-    int result = bulkhead_run_guarded_(&run);
-    bulkhead_executed_(job, &run.frame, result, bulkhead_may_retry_(b, job, result));
+    const int result = bulkhead_run_body_(&self, job);
+    const bool again = bulkhead_may_retry_(b, job, result);
+    s = bulkhead_lock_(b);
+    plim_unlink_(&b->running, &job->entry_.node); /* it may be gone after this section */
+    bulkhead_end_attempt_(b, &s, job, result, again, &end);
+    self.job = NULL;
+    self.hold.amount = 0;
+    b->busy += end.calls;
+    bulkhead_pass_permit_(b, &s, &end);
+    bulkhead_unlock_(b, &s);
+    if (end.calls) { /* code of the program, which may wait for what was let in now */
+        bulkhead_tell_end_(b, &end);
+        bulkhead_idle_(b);
+    }
+    plim_hold_ends_(&self.hold, plim_here_());
 }

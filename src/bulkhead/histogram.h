@@ -45,6 +45,17 @@ static inline int64_t bulkhead_histogram_quantile(const bulkhead_histogram *h, d
     return h->max_ns;
 }
 
+/* Under the lock, with BULKHEAD_TIMINGS. */
+PLIM_SLOW_ void bulkhead_time_wait_(bulkhead *b, int64_t ns)
+{
+    bulkhead_histogram_add(&b->fixed.histograms[0], ns);
+}
+
+PLIM_SLOW_ void bulkhead_time_run_(bulkhead *b, int64_t ns)
+{
+    bulkhead_histogram_add(&b->fixed.histograms[1], ns);
+}
+
 /* ---- Text ----------------------------------------------------------------------------------- */
 
 /* A text that grows, with a 0 behind it; whoever makes one has room for it. */

@@ -9,7 +9,7 @@ static inline const bulkhead_slow_ *bulkhead_slow_functions_(void)
         bulkhead_ran_,          bulkhead_submit_,       bulkhead_submit_for_,
         bulkhead_wait_slow_,    bulkhead_reclaim_slow_, bulkhead_cancel_,
         bulkhead_resize_,       bulkhead_wait_idle_,    bulkhead_close_,
-        bulkhead_destroy_,      bulkhead_snapshot_};
+        bulkhead_destroy_,      bulkhead_snapshot_,     plim_here_};
     return &functions;
 }
 
@@ -30,9 +30,7 @@ static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options)
     }
     bulkhead_histogram *histograms = NULL;
     if ((o->flags & BULKHEAD_TIMINGS) != 0) {
-        int saved = errno;
-        histograms = (bulkhead_histogram *)PLIM_MALLOC(2 * sizeof *histograms);
-        errno = saved;
+        histograms = (bulkhead_histogram *)plim_memory_(2 * sizeof *histograms);
         if (histograms == NULL) {
             return ENOMEM;
         }
@@ -45,31 +43,33 @@ static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options)
     plim_store_relaxed_(&b->permits, permits);
     plim_store_relaxed_(&b->limit,
                         bulkhead_limit_(o->queue, BULKHEAD_QUEUE_MAX_, BULKHEAD_QUEUE_MAX_));
-    b->flags = o->flags | (o->on_event != NULL ? (uint32_t)BULKHEAD_EVENTS_ : 0);
-    b->type = o->type;
-    b->timeout_ns = o->timeout_ns;
-    b->retry_delay_ns = o->retry_delay_ns;
-    b->retry_delay_max_ns = o->retry_delay_max_ns == 0 ? PLIM_S(60) : o->retry_delay_max_ns;
-    b->run_timeout_ns = o->run_timeout_ns;
-    b->attempts = o->attempts == 0 ? 1 : o->attempts;
-    b->worker_start = o->worker_start;
-    b->worker_stop = o->worker_stop;
-    b->retryable = o->retryable;
-    b->on_event = o->on_event;
-    b->user = o->user;
-    b->stack_size = o->stack_size;
-    b->process = plim_process_();
-    b->histograms = histograms;
+    b->fixed.flags = o->flags | (o->on_event != NULL ? (uint32_t)BULKHEAD_EVENTS_ : 0);
+    b->fixed.type = o->type;
+    b->fixed.timeout_ns = o->timeout_ns;
+    b->fixed.retry_delay_ns = o->retry_delay_ns;
+    b->fixed.retry_delay_max_ns = o->retry_delay_max_ns == 0 ? PLIM_S(60) : o->retry_delay_max_ns;
+    b->fixed.run_timeout_ns = o->run_timeout_ns;
+    b->fixed.attempts = o->attempts == 0 ? 1 : o->attempts;
+    b->fixed.worker_start = o->worker_start;
+    b->fixed.worker_stop = o->worker_stop;
+    b->fixed.retryable = o->retryable;
+    b->fixed.on_event = o->on_event;
+    b->fixed.user = o->user;
+    b->fixed.stack_size = o->stack_size;
+    b->fixed.process = plim_process_();
+    b->fixed.histograms = histograms;
     const int64_t now = plim_now_();
     b->dice = (uint64_t)now;
     plim_timers_init_(&b->timers, now);
     if (o->executor != NULL) {
-        b->executor = *o->executor;
+        b->fixed.executor = *o->executor;
     }
+    b->fixed.crewed = o->type == BULKHEAD_ASYNC && o->executor == NULL;
+    b->fixed.plain = b->fixed.crewed && histograms == NULL && o->on_event == NULL;
     const char *name = o->name == NULL ? "bulkhead" : o->name;
-    for (size_t i = 0; i + 1 < sizeof b->name && name[i] != 0; i++) {
-        b->name[i] = name[i];
+    for (size_t i = 0; i + 1 < sizeof b->fixed.name && name[i] != 0; i++) {
+        b->fixed.name[i] = name[i];
     }
-    plim_init_(&b->making, 1);
+    plim_init_(&b->watch.making, 1);
     return 0;
 }

@@ -4,24 +4,46 @@
 PLIM_SLOW_ bool bulkhead_take_slow_(bulkhead *b)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
-    bool takes = (s.word & BULKHEAD_CLOSED_) == 0 && bulkhead_takes_(s.word);
+    bool takes = (s.word & BULKHEAD_CLOSED_) == 0 && bulkhead_takes_(b, s.word);
     s.word -= takes ? BULKHEAD_PERMIT_ONE_ : 0;
     bulkhead_unlock_(b, &s);
     return takes;
 }
 
-/* It has not got a permit in time: as if it had never been submitted. False: it was called. */
-PLIM_SLOW_ bool bulkhead_call_off_(bulkhead *b, bulkhead_job *job, const bulkhead_past_ *past)
+/* It has not got a permit in time, or never will: as if it had never been submitted. False: it was
+ * called, and ends without help. */
+PLIM_SLOW_ bool bulkhead_recall_(bulkhead *b, bulkhead_job *job, const bulkhead_past_ *past,
+                                 bulkhead_blocked_ *blocked)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
     bool off = job->attempt == 0 && bulkhead_withdraw_(b, &s, job);
     if (off) {
-        bulkhead_refuse_(b, job, past);
+        bulkhead_refuse_(b, &s, job, past);
         bulkhead_grant_(b, &s);
     }
+    blocked->told &= off;
     bulkhead_unlock_(b, &s);
-    bulkhead_after_(b, &s);
     return off;
+}
+
+/* Waits until the job on its caller's stack is done, and its body has returned: 0, ETIMEDOUT; or
+ * EDEADLK, once `blocked` was told so. */
+PLIM_SLOW_ int bulkhead_await_own_(bulkhead *b, bulkhead_job *job, int64_t until,
+                                   bulkhead_blocked_ *blocked)
+{
+    bulkhead_await_ self;
+    if (bulkhead_is_done_soon_(job, until) &&
+        plim_load_acquire_(&job->entry_.phase) == BULKHEAD_DONE_) {
+        return 0;
+    }
+    bulkhead_section_ s = bulkhead_lock_(b);
+    const bool past = bulkhead_is_past_(job, true);
+    const bool told = blocked->told;
+    if (!past && !told) {
+        bulkhead_join_(job, &self, true);
+    }
+    bulkhead_unlock_(b, &s);
+    return past ? 0 : told ? EDEADLK : bulkhead_sleep_(b, job, &self, bulkhead_left_(until));
 }
 
 PLIM_CALLED_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *arg, int *result)
@@ -29,7 +51,7 @@ PLIM_CALLED_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *ar
     bulkhead_call_ call;
     bulkhead_blocked_ blocked = bulkhead_not_blocked_();
     const int64_t patience = bulkhead_patience_(b);
-    const int64_t wait_ns = b->timeout_ns == 0 ? PLIM_FOREVER : b->timeout_ns;
+    const int64_t wait_ns = b->fixed.timeout_ns == 0 ? PLIM_FOREVER : b->fixed.timeout_ns;
     const int64_t deadline = bulkhead_until_(patience == 0 ? PLIM_FOREVER : patience);
     memset((void *)&call.job, 0, sizeof call.job);
     call.job.run = bulkhead_run_call_;
@@ -39,23 +61,17 @@ PLIM_CALLED_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *ar
     const bulkhead_past_ past = bulkhead_past_of_(&call.job);
     plim_place_ *here = *plim_here_();
     /* Before it runs: then only its body can close a circle. */
-    plim_awaits_(here, &call.job.place_, NULL);
+    plim_awaits_(here, &call.job.goal_, NULL);
     int error =
         bulkhead_tried_(bulkhead_submit_slow_(b, &call.job, patience, &blocked, wait_ns), patience);
     if (error != 0) {
         plim_wait_over_(here);
         return bulkhead_reject_(b, bulkhead_no_job_(), error);
     }
-    if (!bulkhead_is_done_soon_(&call.job, deadline)) {
-        if (bulkhead_await_(&call.job.over_, bulkhead_left_(deadline)) != 0) {
-            error = bulkhead_call_off_(b, &call.job, &past) ? ETIMEDOUT : 0;
-            if (error == 0) { /* it runs, or has run and will again */
-                bulkhead_await_(&call.job.over_, PLIM_FOREVER);
-            }
-        }
-    }
-    if (error == 0 && call.job.outcome == BULKHEAD_TIMED_OUT) {
-        bulkhead_await_(&call.job.returned_, PLIM_FOREVER);
+    error = bulkhead_await_own_(b, &call.job, deadline, &blocked);
+    if (error != 0 && !bulkhead_recall_(b, &call.job, &past, &blocked)) {
+        /* It runs, or has run and will again. */
+        error = bulkhead_await_own_(b, &call.job, PLIM_FOREVER, &blocked);
     }
     bulkhead_unblock_(b, &blocked);
     plim_wait_over_(here);

@@ -6,8 +6,11 @@ PLIM_CALLED_ int bulkhead_submit_for_(bulkhead *b, bulkhead_job *job, int64_t ti
     if (error != 0) {
         return error;
     }
-    if (b->type == BULKHEAD_SYNC) {
+    if (b->fixed.type == BULKHEAD_SYNC) {
         return bulkhead_submit_here_(b, job, timeout_ns, ETIMEDOUT);
+    }
+    if (bulkhead_submit_soon_(b, job, &timeout_ns)) {
+        return 0;
     }
     const bulkhead_subject_ about = bulkhead_subject_of_(job);
     error = bulkhead_submit_slow_(b, job, timeout_ns, NULL, 0);
@@ -17,13 +20,13 @@ PLIM_CALLED_ int bulkhead_submit_for_(bulkhead *b, bulkhead_job *job, int64_t ti
 /* How long submit waits for a place. */
 static inline int64_t bulkhead_patience_(const bulkhead *b)
 {
-    return b->timeout_ns > 0 ? b->timeout_ns : 0;
+    return b->fixed.timeout_ns > 0 ? b->fixed.timeout_ns : 0;
 }
 
 /* How long enter waits for a permit. */
 static inline int64_t bulkhead_enter_timeout_(const bulkhead *b)
 {
-    return b->timeout_ns == 0 ? PLIM_FOREVER : bulkhead_patience_(b);
+    return b->fixed.timeout_ns == 0 ? PLIM_FOREVER : bulkhead_patience_(b);
 }
 
 /* A refusal without a wait is EAGAIN. */
@@ -39,39 +42,83 @@ PLIM_CALLED_ int bulkhead_submit_(bulkhead *b, bulkhead_job *job)
     if (error != 0) {
         return error;
     }
-    if (b->type == BULKHEAD_SYNC) {
+    if (b->fixed.type == BULKHEAD_SYNC) {
         int64_t timeout_ns = bulkhead_enter_timeout_(b);
         return bulkhead_submit_here_(b, job, timeout_ns, bulkhead_tried_(ETIMEDOUT, timeout_ns));
     }
+    const int full = bulkhead_tried_(ETIMEDOUT, patience);
+    if (bulkhead_submit_soon_(b, job, &patience)) {
+        return 0;
+    }
     const bulkhead_subject_ about = bulkhead_subject_of_(job);
-    error = bulkhead_tried_(bulkhead_submit_slow_(b, job, patience, NULL, 0), patience);
+    error = bulkhead_submit_slow_(b, job, patience, NULL, 0);
+    error = error == ETIMEDOUT ? full : error;
     return error == 0 ? 0 : bulkhead_reject_(b, about, error);
 }
 
-/* Looks for a while whether the job gets done. */
-static inline bool bulkhead_is_done_soon_(bulkhead_job *job, int64_t until)
+static inline void bulkhead_pause_(int pauses)
 {
-    bool on = true;
+    for (int i = 0; i < pauses; i++) {
+        plim_pause_();
+    }
+}
+
+/* Looks for a while whether the job gets done. Each look takes the job's line away from the worker,
+ * which is about to write to it several times. So the first look comes when the job may be done,
+ * and they are apart. */
+PLIM_CALLED_ bool bulkhead_is_done_soon_(bulkhead_job *job, int64_t until)
+{
+    bool on = PLIM_SPIN > 0;
+    if (on) {
+        bulkhead_pause_(4);
+    }
     for (int i = 0; on && i < PLIM_SPIN; i++) {
         if (bulkhead_is_done_(job)) {
             return true;
         }
-        on = plim_look_on_(i, PLIM_SPIN / 2, until);
+        bulkhead_pause_(i < PLIM_SPIN / 8 ? 1 : 0);
+        on = plim_look_on_(i, PLIM_SPIN / 8, until);
     }
     return bulkhead_is_done_(job);
 }
 
-/* Is the job, or one that it waits for, the one that the calling thread runs? */
-static inline bool bulkhead_waits_for_us_(const bulkhead_job *job)
+/* Is what the caller waits for so? Under the lock. */
+static inline bool bulkhead_is_past_(const bulkhead_job *job, bool returned)
 {
-    uint64_t self = plim_thread_id_();
-    while (job != NULL && plim_load_relaxed_(&job->phase_) != BULKHEAD_DONE_) {
-        if (job->runner_ == self) {
-            return true;
+    uint64_t phase = plim_load_relaxed_(&job->entry_.phase);
+    return phase == BULKHEAD_DONE_ || (phase == BULKHEAD_OVERDUE_ && !returned);
+}
+
+/* The calling thread waits for the end of the job from here on. */
+static inline void bulkhead_join_(bulkhead_job *job, bulkhead_await_ *self, bool returned)
+{
+    plim_waiter_init_(&self->waiter);
+    self->returned = returned;
+    self->gone = false;
+    self->next = job->waiters_;
+    job->waiters_ = self;
+}
+
+/* Sleeps until that end, or as long as it may: 0, ETIMEDOUT, EDEADLK. If its wait was ended,
+ * the job may be gone, and so may the bulkhead. */
+PLIM_SLOW_ int bulkhead_sleep_(bulkhead *b, bulkhead_job *job, bulkhead_await_ *self,
+                               int64_t timeout_ns)
+{
+    int error = plim_sleep_(&self->waiter, timeout_ns, false);
+    if (error == ETIMEDOUT) {
+        bulkhead_section_ s = bulkhead_lock_(b);
+        if (self->gone) {
+            b->busy--;
+        } else {
+            bulkhead_await_ **at = &job->waiters_;
+            while (*at != self) {
+                at = &(*at)->next;
+            }
+            *at = self->next;
         }
-        job = job->waits_for_;
+        bulkhead_unlock_(b, &s);
     }
-    return false;
+    return error;
 }
 
 PLIM_CALLED_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
@@ -81,49 +128,55 @@ PLIM_CALLED_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
     if (bulkhead_is_done_soon_(job, until)) {
         return 0;
     }
+    /* Before we sleep on the job, while it cannot go: a thread that nobody waits for has none. */
+    plim_place_ *here = *plim_here_();
+    if (!plim_may_wait_(here, &job->goal_, NULL)) {
+        return EDEADLK;
+    }
+    bulkhead_await_ self;
     bulkhead_section_ s = bulkhead_lock_(b);
-    uint64_t phase = plim_load_relaxed_(&job->phase_);
+    while (s.ended != NULL) {    /* it came too late for an abort, and is ours to conclude */
+        bulkhead_unlock_(b, &s); /* which does so */
+        s = bulkhead_lock_(b);   /* and once more */
+    }
+    uint64_t phase = plim_load_relaxed_(&job->entry_.phase);
     bulkhead_blocked_ blocked = bulkhead_blocked_here_(b, timeout_ns);
-    bool never = bulkhead_waits_for_us_(job) ||
+    bool past = bulkhead_is_past_(job, false);
+    bool never = bulkhead_waits_for_us_(b, job) ||
                  (phase < BULKHEAD_STUCK_ && bulkhead_is_too_deep_(b, &s, &blocked)) ||
-                 (phase < BULKHEAD_RUNNING_ && bulkhead_keeps_others_(b)) ||
-                 (phase == BULKHEAD_STUCK_ && b->supervisor_id == plim_thread_id_());
-    int error = never ? EDEADLK : 0;
-    if (error == 0) {
-        bulkhead_block_(b, &s, &blocked, job, NULL);
+                 (phase < BULKHEAD_RUNNING_ && bulkhead_keeps_others_(b));
+    int error = past ? 0 : never ? EDEADLK : 0;
+    if (!past && !never) {
+        bulkhead_join_(job, &self, false);
+        bulkhead_block_(b, &s, &blocked, job, &self.waiter);
     }
     bulkhead_unlock_(b, &s);
-    bulkhead_after_(b, &s);
-    if (error == 0) {
-        plim_place_ *here = *plim_here_();
-        if (plim_may_wait_(here, &job->place_, NULL)) {
-            error = bulkhead_await_(&job->over_, bulkhead_left_(until));
-            plim_wait_over_(here);
-        } else {
-            error = EDEADLK;
-        }
+    if (!past && !never) {
+        error = bulkhead_sleep_(b, job, &self, bulkhead_left_(until));
         bulkhead_unblock_(b, &blocked);
     }
+    plim_wait_over_(here);
     return error;
 }
 
 PLIM_SLOW_ int bulkhead_reclaim_slow_(bulkhead_job *job, int64_t timeout_ns)
 {
-    if (bulkhead_is_posted_(&job->returned_)) {
-        return 0;
-    }
+    bulkhead_await_ self;
     bulkhead *b = job->bulkhead_; /* is there as long as the body runs */
     bulkhead_section_ s = bulkhead_lock_(b);
     bulkhead_blocked_ blocked = bulkhead_blocked_here_(b, timeout_ns);
-    blocked.returns = true;
-    bool never = job->runner_ == blocked.thread || bulkhead_is_too_deep_(b, &s, &blocked);
-    if (!never) {
-        bulkhead_block_(b, &s, &blocked, job, NULL);
+    bool past = bulkhead_is_past_(job, true);
+    bool never = bulkhead_is_ours_(b, job) || bulkhead_is_too_deep_(b, &s, &blocked);
+    int error = past ? 0 : never ? EDEADLK : 0;
+    if (!past && !never) {
+        bulkhead_join_(job, &self, true);
+        bulkhead_block_(b, &s, &blocked, job, &self.waiter);
     }
     bulkhead_unlock_(b, &s);
-    bulkhead_after_(b, &s);
-    int error = never ? EDEADLK : bulkhead_await_(&job->returned_, timeout_ns);
-    bulkhead_unblock_(b, &blocked);
+    if (!past && !never) {
+        error = bulkhead_sleep_(b, job, &self, timeout_ns);
+        bulkhead_unblock_(b, &blocked);
+    }
     return error;
 }
 
@@ -132,14 +185,14 @@ PLIM_SLOW_ int bulkhead_cancel_(bulkhead *b, bulkhead_job *job)
     if (job == NULL) {
         return EINVAL;
     }
-    bulkhead_section_ s = bulkhead_lock_(b); /* under which both are set, if it is b's */
-    uint64_t phase = plim_load_relaxed_(&job->phase_);
-    int error = phase <= BULKHEAD_ROOM_ || job->bulkhead_ != b ? EINVAL
-                : phase > BULKHEAD_RUNNING_                    ? EALREADY
-                                                               : 0;
+    bulkhead_section_ s = bulkhead_lock_(b); /* a job that comes by the inbox is in it by now */
+    uint64_t phase = plim_load_relaxed_(&job->entry_.phase);
+    int error = phase < BULKHEAD_DELAYED_ || job->bulkhead_ != b ? EINVAL
+                : phase > BULKHEAD_RUNNING_                      ? EALREADY
+                                                                 : 0;
     if (error == 0) {
         plim_end_waits_(&s.woken, &b->resting, 0); /* it may be one of a sync bulkhead */
-        plim_store_relaxed_(&job->cancelled_, 1);
+        bulkhead_mark_cancelled_(job);
         error = bulkhead_withdraw_(b, &s, job) ? 0 : EBUSY;
     }
     if (error == 0) {
@@ -147,6 +200,5 @@ PLIM_SLOW_ int bulkhead_cancel_(bulkhead *b, bulkhead_job *job)
         bulkhead_grant_(b, &s);
     }
     bulkhead_unlock_(b, &s);
-    bulkhead_after_(b, &s);
     return error;
 }

@@ -107,9 +107,12 @@
  *   Waiting      A wait that gives up leaves nothing behind. An event that lets somebody in does so
  *                at once: a leave, the end of a job, a cancel, a timeout, a resize.
  *   Cost         A permit that is free is one atomic read-modify-write, and so is giving it back,
- *                while no job is in flight and nobody waits; a refusal is one. Everything else is a
- *                short lock. No call allocates, except init with BULKHEAD_TIMINGS, a submit that
- *                starts a worker, and whoever uses bulkhead_executor.
+ *                while nobody waits; jobs may run meanwhile. A submit to own workers is two, while
+ *                there is room. It takes a short lock if it has to wake a worker, or if the job has
+ *                a delay or start_within_ns. So does everything else. A refusal takes it only if
+ *                a worker has ended a job just now, and the counts are not settled. No call
+ *                allocates, except init with BULKHEAD_TIMINGS, a submit that starts a worker, and
+ *                whoever uses bulkhead_executor.
  *   Visibility   What was done before submit is seen by run; what run did, by whoever returns from
  *                wait, and by done. What was done before leave is seen by who enters next.
  *   Lifetime     A job's memory is yours again when wait has returned 0 (after TIMED_OUT: reclaim);
@@ -127,7 +130,7 @@
  *                same thread; two jobs that wait for each other. The answer is the same if a
  *                timeout, a cancel or an expiry would have let it through later.
  *                The check knows which threads hold permits: those that run a job or its done, and
- *                up to four inside invoke or BULKHEAD_SCOPE. It also knows a thread that has
+ *                those inside invoke or BULKHEAD_SCOPE. It also knows a thread that has
  *                entered and not left, but only if there is a single permit and the wait has no
  *                limit. (If that thread ends, and another one leaves for it later, a new thread may
  *                be mistaken for it in the meantime.) It does not know others that have entered,
@@ -141,14 +144,16 @@
  *                static data.) So does a wait on the thread of the very loop that is the
  *                executor. The search ends at a job that still waits for its permit, or in the
  *                queue of another executor: nobody runs it yet. Nor does it follow coroutines.
- *                The check is made when a wait begins. A resize that lowers `permits` later may
- *                leave every permit with threads that wait, and nobody is told: keep more permits
- *                than jobs wait inside of each other.
- *   Threads      A job may end its thread (thrd_exit, pthread_exit; on POSIX systems, and in C++ if
- *                exceptions are enabled): it counts as FAILED with ECANCELED, and is not tried
- *                again. What runs on the caller's thread must return: functions given to invoke,
- *                and jobs of a sync bulkhead. So must done and all functions of the options; and
- *                soon, for the supervisor may call them, and deadlines wait meanwhile. Jobs on own
+ *                The check is made when a wait begins. It is made again when a resize lowers
+ *                `permits`, and when such a limit keeps a permit that comes back: if all permits
+ *                that are left belong to threads that wait, waits end with EDEADLK until a thread
+ *                goes on.
+ *   Threads      A job may end the thread of an own worker (thrd_exit, pthread_exit; on POSIX
+ *                systems, and in C++ if exceptions are enabled). It counts as FAILED with ECANCELED
+ *                and is not tried again. Everything else must return: jobs on an executor or on
+ *                their submitter's thread, functions given to invoke, done, and all functions of
+ *                the options. The latter return soon: the supervisor may call them, and deadlines
+ *                wait in the meantime. Jobs on own
  *                workers run with signals blocked, except those of faults (on Linux and macOS). So
  *                signals of timers and profilers do not reach them, and what they fork and exec
  *                inherits the mask. Unblock signals in worker_start for all jobs of that worker, or

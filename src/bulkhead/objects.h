@@ -1,73 +1,121 @@
 /* The objects: the bulkhead, its jobs, callers and workers. */
 
-/* A place in the queue: of a caller of enter, or of a job. */
-typedef struct bulkhead_entry_ {
-    plim_node_ node;                 /* the first member: a node of the queue is an entry */
-    struct bulkhead_caller_ *caller; /* NULL: it is part of a job */
-} bulkhead_entry_;
-
 /*
- * Where a job is. All changes are made under the lock, but to DONE and out of it.
+ * Where a job is. All changes are made under the lock, but a detached job's to DONE, and a submit's
+ * out of it. OVERDUE and DONE release those who wait for the job, and are the last touch.
  *
  *   phase       listed in            moved by, to
- *   NEW         nothing              submit: ROOM, DELAYED, QUEUED, READY
+ *   NEW         nothing              submit: ROOM, JOINING, ADMITTED, DELAYED, QUEUED, READY
  *   ROOM        room, its submitter  whoever makes room: DELAYED, QUEUED, READY; its submitter, if
  *                                    it is refused: what it was before
+ *   JOINING     the inbox, or about  whoever empties the inbox: QUEUED
+ *               to be
+ *   ADMITTED    likewise             whoever empties the inbox: READY
  *   DELAYED     later, the timers    the supervisor, when it is due: QUEUED, READY
  *   QUEUED      queue                whoever frees a permit (bulkhead_grant_): READY
  *   READY       ready_jobs           the worker, or entry of the executor, that takes it: RUNNING
- *   RUNNING     worker->job, or a    its runner: FINISHING, ENDING; for another attempt DELAYED,
- *               frame in `running`   QUEUED; the supervisor, at the run timeout: STUCK
+ *   RUNNING     stay.job of its      its runner: FINISHING, ENDING, DONE; for another attempt
+ *               worker, or running   DELAYED, QUEUED; the supervisor, at the run timeout: STUCK
  *   FINISHING   as RUNNING           its runner, when done has returned: ENDING
- *   STUCK       as RUNNING           its runner, when the body returns: DONE
+ *   STUCK       as RUNNING           whoever ended it, when done has returned: OVERDUE; its runner,
+ *                                    when the body returns: RETURNED, if it is detached DONE
+ *   OVERDUE     as RUNNING           its runner, when the body returns: DONE
+ *   RETURNED    ended, of a section  whoever ended it, when done has returned: DONE
  *   ENDING      ended, of a section  whoever ended it, when done has returned: DONE
  *   DONE        nothing              submit, as NEW
+ *
+ * A job of a sync bulkhead is RUNNING from when it is accepted, also while it waits between two
+ * attempts, and then ENDING; its permit is given back after done, unless it is detached.
  *
  * From DELAYED, QUEUED and READY it also goes to ENDING: by cancel, by an abort, by the supervisor
  * when it expires, or when nobody can be had to run it. A submit that learns the latter takes its
  * own job back instead: then the job is what it was before.
  */
 enum {
-    BULKHEAD_NEW_,     /* not submitted yet */
-    BULKHEAD_ROOM_,    /* its submitter waits for a place in the queue; it is not accepted yet */
-    BULKHEAD_DELAYED_, /* its time has not come */
-    BULKHEAD_QUEUED_,  /* it waits for a permit */
-    BULKHEAD_READY_,   /* it has its permit, and waits for a worker, or its turn in the executor */
+    BULKHEAD_NEW_,      /* not submitted yet */
+    BULKHEAD_ROOM_,     /* its submitter waits for a place in the queue; it is not accepted yet */
+    BULKHEAD_JOINING_,  /* it has a place in the queue, and is on its way there */
+    BULKHEAD_ADMITTED_, /* it has its permit, and is on its way to a worker */
+    BULKHEAD_DELAYED_,  /* its time has not come */
+    BULKHEAD_QUEUED_,   /* it waits for a permit */
+    BULKHEAD_READY_,    /* it has its permit, and waits for a worker, or its turn in the executor */
     BULKHEAD_RUNNING_,
     BULKHEAD_FINISHING_, /* its body has returned, and its done is called, with its permit */
     BULKHEAD_STUCK_,     /* its run timeout has passed, and its body runs on */
-    BULKHEAD_ENDING_,    /* its done is being called, without a permit */
-    BULKHEAD_DONE_
+    BULKHEAD_OVERDUE_,   /* likewise, and its done has returned */
+    BULKHEAD_RETURNED_,  /* its body has returned after that, and its done is being called */
+    BULKHEAD_ENDING_,    /* its outcome is decided, and its done is called, or was */
+    BULKHEAD_DONE_,
+    BULKHEAD_CALLER_ /* it is no job, but a caller of enter */
 };
 
-/* Fields without '_' are public; the manual describes them, above bulkhead_histogram. */
+/* A place in the queue: of a job, or of a caller of enter. */
+typedef struct bulkhead_entry_ {
+    plim_node_ node; /* the first member: a node of the queue is an entry */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) phase;
+} bulkhead_entry_;
+
+/* Fields without '_' are public; the manual describes them, above bulkhead_histogram. The first 64
+ * bytes are what goes from the submitter to the worker and back. The other fields are written only
+ * if their value changes. So both CPUs may keep a copy of these lines. A job is three lines. */
 struct bulkhead_job {
     int (*run)(bulkhead_job *job);
     void *arg;
+    bulkhead_entry_ entry_;           /* in the queue, or whichever list it is in; and its phase */
+    struct bulkhead_await_ *waiters_; /* those who wait for its end */
+    int result;
+    bulkhead_outcome outcome;
+    uint32_t attempt;
+    unsigned worker;
+
     void (*done)(bulkhead_job *job);
+    void *resource;
+    bulkhead *bulkhead_; /* where it was submitted last */
     bool detached;
     bool was_detached_; /* when it was submitted last */
     bool renews_;       /* see bulkhead_job_renew */
-    uint32_t attempts, attempt;
-    bulkhead_outcome outcome;
-    int result;
-    unsigned worker;
+    uint32_t attempts;
     int64_t delay_ns, start_within_ns, run_timeout_ns;
-    void *resource;
-
-    bulkhead *bulkhead_;    /* where it was submitted last */
-    plim_place_ place_;     /* what its body waits for elsewhere, and who waits for it */
-    bulkhead_entry_ entry_; /* in the queue, or whichever list it is in */
-    plim_counter over_;     /* gets its permits when it is done: see bulkhead_post_ */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) phase_;
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) cancelled_; /* for bulkhead_job_cancelled */
-    uint64_t runner_;                               /* the thread that runs or ends it, or 0 */
-    uint64_t number_;                               /* in the order of acceptance */
-    bulkhead_job *waits_for_; /* the job of the same bulkhead that its body waits for */
-    int64_t since_;           /* when it was let in, or began (BULKHEAD_TIMINGS) */
-    plim_timer_ timer_;       /* see timers.h; its `next` leads through the ended of a section */
-    plim_counter returned_;   /* after a run timeout: gets a permit when the body has returned */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) marks_; /* CANCELLED, and its number */
+    int64_t since_;     /* when it was submitted or due, then when it began (BULKHEAD_TIMINGS) */
+    plim_timer_ timer_; /* see timers.h; its `next` leads through the ended of a section */
+    plim_goal_ goal_;   /* what others wait for, and where its body waits */
 };
+
+enum {
+    BULKHEAD_CANCELLED_ = 1, /* in marks_: for bulkhead_job_cancelled */
+    BULKHEAD_NUMBER_ONE_ = 2 /* the rest: in the order of acceptance, or 0 if it took the fast way.
+                                Changes under the lock */
+};
+
+/* A thread that does something for the bulkhead; in its chain of places. What it is: */
+typedef enum bulkhead_role_ {
+    BULKHEAD_CALLS_, /* a function of the program's, with a permit (invoke, scope) */
+    BULKHEAD_WORKS_, /* a worker, from its first step to its last */
+    BULKHEAD_RUNS_,  /* a job, for an executor, or of a sync bulkhead on its submitter's thread */
+    BULKHEAD_ENDS_,  /* jobs that somebody else has run, or nobody */
+    BULKHEAD_FEEDS_, /* entries to the executor */
+    BULKHEAD_SUPERVISES_
+} bulkhead_role_;
+
+typedef struct bulkhead_stay_ {
+    plim_hold_ hold; /* the first member: a hold of a bulkhead is a stay */
+    bulkhead_role_ role;
+    bulkhead_job *job; /* WORKS, RUNS, ENDS: that it runs or ends now, or NULL */
+    union {
+        bulkhead_job *rest; /* ENDS: those that come after, by timer_.next */
+        uint64_t entries;   /* FEEDS: still to be given. A job that the executor runs on the spot,
+                               and whose end lets the next one in, leaves that to this frame */
+    } more;
+} bulkhead_stay_;
+
+/* A thread that waits for the end of a job; on its stack. */
+typedef struct bulkhead_await_ {
+    plim_waiter_ waiter;
+    struct bulkhead_await_ *next; /* of the same job */
+    bool returned;                /* it waits until the body has returned, whatever the timeout */
+    bool gone;                    /* it gives up, and was taken off the job already */
+} bulkhead_await_;
 
 /* A caller of enter that waits; on its stack. */
 typedef struct bulkhead_caller_ {
@@ -88,19 +136,15 @@ typedef struct bulkhead_submitter_ {
 } bulkhead_submitter_;
 
 typedef struct bulkhead_worker_ {
+    plim_member_ member; /* the first member: a member of the crew is a worker */
+    bulkhead_stay_ stay; /* of its thread */
     bulkhead *owner;
     unsigned index;
-    uint64_t id; /* of its thread */
     void *resource;
-    bulkhead_job *job;                  /* that it runs */
-    bool started;                       /* the resource is there */
-    bool unsettled;                     /* it counts in `settling` */
-    bool leaves;                        /* it is not in `threads` any more, and ends */
-    struct bulkhead_worker_ *next;      /* of all */
-    struct bulkhead_worker_ *next_free; /* of those without thread, or gone */
-    plim_worker_thread thread;
-    bool joinable; /* `thread` is known, and can be joined */
-    bool retired;  /* the thread was gone before `joinable` could be set */
+    bool started;                  /* the resource is there */
+    bool unsettled;                /* it counts in `busy` */
+    bool leaves;                   /* it is not in `threads` any more, and ends */
+    struct bulkhead_worker_ *next; /* of all */
 } bulkhead_worker_;
 
 /* A thread that holds permits, or is a worker, and waits for this very bulkhead: for a job, or to
@@ -108,37 +152,20 @@ typedef struct bulkhead_worker_ {
 typedef struct bulkhead_blocked_ {
     plim_node_ node; /* the first member */
     uint64_t thread;
-    uint64_t held;                   /* permits */
-    bulkhead_job *mine;              /* the job that the thread runs, or NULL */
-    bulkhead_job *before;            /* what that job waited for until then */
-    const bulkhead_job *job;         /* what it waits for, */
-    const plim_waiter_ *waiter;      /* or its wait to be let in */
+    uint64_t held;        /* permits */
+    bulkhead_job *mine;   /* the job that the thread runs, or NULL */
+    bulkhead_job *job;    /* what it waits for; NULL: to be let in */
+    plim_waiter_ *waiter; /* its wait; if it owns the job, that for a place in the queue */
     struct bulkhead_blocked_ *outer; /* an earlier wait of the same thread, or NULL */
     bool worker;                     /* it is in `threads` */
     bool serves;                     /* it is in the executor's loop, and so keeps what is ready */
-    bool limited;                    /* the wait ends by itself, */
-    bool until_begun;                /* but no longer once the job has begun */
-    bool returns; /* it waits until the body has returned, whatever the run timeout */
+    bool limited;                    /* the wait ends by itself */
+    bool owns;    /* the job is on its stack, and not limited once it has begun */
+    bool told;    /* if it owns the job: the wait would never end, and its call returns EDEADLK */
+    bool queues;  /* it waits in the queue, as a caller of enter */
     bool covered; /* an inner wait counts instead */
     bool listed;
 } bulkhead_blocked_;
-
-/* A thread that is not a worker and has to do with a job, or is about to; on its stack. */
-typedef struct bulkhead_frame_ {
-    plim_node_ node;
-    uint64_t thread;
-    bulkhead_job *job; /* in `running`: what it runs */
-} bulkhead_frame_;
-
-/* A thread that gives entries to the executor; on its stack. A job that the executor runs on the
- * spot, and whose end lets the next one in, leaves that to the frame below instead of going deeper.
- */
-typedef struct bulkhead_giver_ {
-    plim_node_ node;
-    bulkhead *owner;
-    uint64_t thread;
-    uint64_t entries; /* still to be given */
-} bulkhead_giver_;
 
 /* What the calls of the API do when their fast path does not do. init puts a pointer to these into
  * the bulkhead. So a file that only enters or submits contains its fast paths, and the rest is in
@@ -147,7 +174,7 @@ typedef struct bulkhead_slow_ {
     int (*enter)(bulkhead *b, int64_t timeout_ns, int full);
     void (*entered)(bulkhead *b, int64_t since);
     int (*leave)(bulkhead *b);
-    int (*leave_hooked)(bulkhead *b, int result, bool noted);
+    int (*leave_hooked)(bulkhead *b, int result, bulkhead_stay_ *stay);
     bool (*take)(bulkhead *b);
     int (*invoke)(bulkhead *b, int (*fn)(void *), void *arg, int *result);
     void (*ran)(bulkhead *b, int64_t since);
@@ -161,71 +188,17 @@ typedef struct bulkhead_slow_ {
     int (*close)(bulkhead *b, int how, int64_t timeout_ns);
     int (*destroy)(bulkhead *b);
     bulkhead_stats (*snapshot)(bulkhead *b);
+    plim_place_ **(*here)(void); /* where a thread is */
 } bulkhead_slow_;
 
-enum { BULKHEAD_HOLDERS_ = 4 };
-
-struct bulkhead {
-    plim_gate_ gate;
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) permits; /* changed under the lock, as all limits are */
-    /* Threads that have a permit and will give it back themselves, to find those that wait for
-     * themselves. Written without a lock: a mistake makes us blind, but no thread's id is ever here
-     * while it has none. */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) holders[BULKHEAD_HOLDERS_];
-    /* The thread that has entered last, or 0 after a leave: if there is one permit, who has it. */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) last;
-    const bulkhead_slow_ *slow;
-    uint32_t flags; /* with BULKHEAD_EVENTS_ */
+/* What init was told, with the defaults filled in. */
+typedef struct bulkhead_fixed_ {
+    uint32_t flags, attempts; /* flags: with BULKHEAD_EVENTS_ */
     int type;
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) limit;   /* of the queue */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) delayed; /* jobs; each has a place in the queue, too */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) ready;   /* jobs in ready_jobs */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) rejected;
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) entered, left, left_failed; /* (BULKHEAD_STATS) */
-
-    /* Under the lock. */
-    plim_list_ queue;      /* entries, first come first */
-    plim_list_ ready_jobs; /* with a permit, for a worker or an entry of the executor */
-    plim_list_ later;      /* jobs that wait for their time */
-    plim_list_ running;    /* frames of those who run a job for an executor */
-    plim_list_ busy;       /* frames of threads that still have to do with a job */
-    plim_list_ room;       /* submitters, while the queue is full */
-    plim_list_ resting;    /* threads that wait for the time of a sync job */
-    plim_list_ quiet;      /* who waits for nothing to be left */
-    plim_list_ ends;       /* who waits for the end, after close */
-    plim_list_ givers;
-    plim_list_ blocked; /* threads of ours that wait for this very bulkhead */
-    uint64_t entries;   /* given to the executor, or about to be, and not come back: see E1 */
-    uint64_t numbers;   /* given to jobs */
-    uint64_t jobs;      /* accepted, and not ended */
-    uint64_t settling;  /* workers that still have to do with a job that has ended */
-    int stage;          /* PLIM_OPEN_ and so on; OVER: workers and supervisor are to go */
-
-    plim_list_ parked;  /* idle workers, the warmest first */
-    plim_list_ failing; /* workers whose start has failed, until they try again */
-    uint32_t threads;   /* own workers */
-    uint32_t searching; /* of these, awake without a job, or being woken */
-    uint32_t starting;  /* created, or about to be, and not yet searching */
-    uint32_t hiring;    /* calls that are creating one */
-    uint32_t stuck;     /* bodies that run on after their run timeout, each with its worker */
-    uint32_t indices;   /* given to workers so far */
-    bulkhead_worker_ *workers, *vacant, *gone;
-
-    plim_list_ watch;                               /* the supervisor, asleep, */
-    int64_t watch_until;                            /* until then */
-    plim_counter making;                            /* one permit: to create the supervisor */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) supervised; /* it exists; set under `making` */
-    uint64_t supervisor_id;
-    plim_worker_thread supervisor;
-    uint64_t dice; /* for the jitter */
-
-    uint64_t accepted, retried, late, ended[BULKHEAD_ABORTED + 1];
-    uint64_t peak_in_use, peak_queued;
-    bulkhead_histogram *histograms; /* wait, run; NULL without BULKHEAD_TIMINGS */
-
-    /* As init found them. */
+    bool crewed; /* jobs run on own workers */
+    bool plain;  /* likewise, no histograms, and only those who wait for a job learn of its end */
     int64_t timeout_ns, retry_delay_ns, retry_delay_max_ns, run_timeout_ns;
-    uint32_t attempts;
+    bulkhead_histogram *histograms; /* wait, run; NULL without BULKHEAD_TIMINGS */
     plim_executor executor;
     int (*worker_start)(void *user, unsigned index, void **resource);
     void (*worker_stop)(void *user, unsigned index, void *resource);
@@ -235,12 +208,108 @@ struct bulkhead {
     size_t stack_size;
     uint64_t process; /* that has initialised it: a forked child has none of its threads */
     char name[16];
+} bulkhead_fixed_;
+
+/* What becomes of those who do not take the lock. */
+typedef struct bulkhead_calls_ {
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) rejected;
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) entered, left, left_failed; /* (BULKHEAD_STATS) */
+} bulkhead_calls_;
+
+/* A new outcome also goes into bulkhead_outcome_name, bulkhead_snapshot_, the end of invoke, and
+ * src/metrics/bulkhead.h. */
+enum { BULKHEAD_OUTCOMES_ = BULKHEAD_ABORTED + 1 };
+
+/* What has become of jobs. Under the lock. */
+typedef struct bulkhead_totals_ {
+    uint64_t accepted, ended[BULKHEAD_OUTCOMES_];
+    uint64_t retried, late;
+    uint64_t peak_in_use, peak_queued;
+} bulkhead_totals_;
+
+/* The supervisor. It is made when the first job needs it. */
+typedef struct bulkhead_watch_ {
+    plim_list_ asleep;                        /* the supervisor, while it sleeps */
+    int64_t until;                            /* when that sleep ends */
+    plim_counter making;                      /* one permit: to make it */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) made; /* it exists; set under `making` */
+    plim_worker_thread thread;
+} bulkhead_watch_;
+
+/*
+ * The bulkhead. What is written often by different threads stands apart, at least a line from the
+ * rest. What guards it:
+ *
+ *   slow, fixed              init writes them, and nobody after that; the histograms are the lock's
+ *   gate.word, inbox         atomic steps: see word.h and inbox.h
+ *   permits, limit, delayed, written under the lock, read by all
+ *   ready, reckoning
+ *   last, calls              atomic steps that nothing relies on
+ *   watch.made, .thread      watch.making
+ *   all else                 the lock, gate.lock
+ *
+ * Of a job: the submitter has it until it is accepted. The phase changes as the table above says.
+ * `goal_` has a lock of its own. The rest is the lock's, and its runner's while it runs. Of a
+ * worker: `resource` and `started` are its thread's, `owner` and `index` never change, and the rest
+ * is the lock's.
+ */
+struct bulkhead {
+    const bulkhead_slow_ *slow;
+    bulkhead_fixed_ fixed;
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) permits; /* changed under the lock, as all limits are */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) limit;   /* of the queue */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) delayed; /* jobs; each has a place in the queue, too */
+    /* The thread that has entered last, or 0 after a leave: if there is one permit, who has it. */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) last;
+    bulkhead_calls_ calls;
+    char apart_[64];
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) inbox; /* jobs on their way: see inbox.h */
+    char also_apart_[56];
+    plim_gate_ gate;
+
+    /* Under the lock. First what every job needs. */
+    uint64_t spare, unreported;                    /* the lazy counts: see word.h */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) reckoning; /* odd while one of these is not 0 */
+    plim_list_ queue;                              /* entries, first come first */
+    plim_list_ ready_jobs; /* with a permit, for a worker or an executor's entry */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) ready; /* jobs in ready_jobs */
+    uint64_t jobs;                             /* accepted, and not ended; but those in the inbox */
+    uint64_t summons;                          /* whom the inbox was told to summon: see inbox.h */
+    bool watched;                              /* as the word says */
+    bool shrunk;     /* permits may have got lost to a lower limit: see bulkhead_break_ */
+    plim_crew_ crew; /* own workers */
+    bulkhead_totals_ totals;
+
+    plim_list_ later;   /* jobs that wait for their time */
+    plim_list_ running; /* jobs that run, but those of own workers */
+    plim_list_ room;    /* submitters, while the queue is full */
+    plim_list_ resting; /* threads that wait for the time of a sync job */
+    plim_list_ quiet;   /* who waits for nothing to be left */
+    plim_list_ ends;    /* who waits for the end, after close */
+    plim_list_ blocked; /* threads of ours that wait for this very bulkhead */
+    uint64_t entries;   /* given to the executor, or about to be, and not come back: see E1 */
+    uint64_t numbers;   /* given to jobs */
+    uint64_t busy;      /* threads that have left the lock, and not the bulkhead: it is not quiet
+                           before they have come once more */
+    int stage;          /* PLIM_OPEN_ and so on; OVER: workers and supervisor are to go */
+
+    plim_list_ failing; /* workers whose start has failed, until they try again */
+    uint32_t starting;  /* created, or about to be, and not yet searching */
+    uint32_t stuck;     /* bodies that run on after their run timeout, each with its worker */
+    uint32_t indices;   /* given to workers so far */
+    bulkhead_worker_ *workers;
+    bulkhead_watch_ watch;
+    uint64_t dice; /* for the jitter */
 
     plim_timers_ timers; /* of jobs, under the lock; the largest part, so it is the last */
 };
 
 enum { BULKHEAD_EVENTS_ = 1 << 16 }; /* in flags: on_event is set */
 
+#define BULKHEAD_CALLER_OF_(its_entry) \
+    ((bulkhead_caller_ *)(void *)((char *)(its_entry)-offsetof(bulkhead_caller_, entry)))
+#define BULKHEAD_WORKER_OF_(its_stay) \
+    ((bulkhead_worker_ *)(void *)((char *)(its_stay)-offsetof(bulkhead_worker_, stay)))
 #define BULKHEAD_JOB_OF_(entry) \
     ((bulkhead_job *)(void *)((char *)(entry)-offsetof(bulkhead_job, entry_)))
 

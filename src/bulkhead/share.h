@@ -12,9 +12,7 @@ PLIM_SLOW_ void bulkhead_errand_done_(bulkhead_job *job)
 
 PLIM_SLOW_ int bulkhead_execute_errand_(void *ctx, void (*run)(void *), void *arg)
 {
-    int saved = errno;
-    bulkhead_errand_ *errand = (bulkhead_errand_ *)PLIM_MALLOC(sizeof *errand);
-    errno = saved;
+    bulkhead_errand_ *errand = (bulkhead_errand_ *)plim_memory_(sizeof *errand);
     if (errand == NULL) {
         return ENOMEM;
     }

@@ -11,16 +11,13 @@ typedef struct bulkhead_told_ {
 PLIM_SLOW_ void bulkhead_due_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int64_t now,
                               bulkhead_told_ *told)
 {
-    uint64_t phase = plim_load_relaxed_(&job->phase_);
+    uint64_t phase = plim_load_relaxed_(&job->entry_.phase);
     if (phase == BULKHEAD_RUNNING_) {
-        plim_store_relaxed_(&job->phase_, BULKHEAD_STUCK_);
-        plim_store_relaxed_(&job->cancelled_, 1);
-        job->outcome = BULKHEAD_TIMED_OUT;
-        job->result = 0;
-        b->ended[BULKHEAD_TIMED_OUT]++;
-        b->jobs--;
+        plim_store_relaxed_(&job->entry_.phase, BULKHEAD_STUCK_);
+        bulkhead_mark_cancelled_(job);
+        bulkhead_set_outcome_(b, job, BULKHEAD_TIMED_OUT, 0);
         b->stuck++;
-        if (b->executor.execute == NULL && bulkhead_is_short_(b)) {
+        if (b->fixed.executor.execute == NULL && bulkhead_is_short_(b)) {
             bulkhead_plan_hire_(b, s); /* in its place */
         }
         bulkhead_staff_(b, s);
@@ -49,14 +46,15 @@ PLIM_SLOW_ void bulkhead_due_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *j
 PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
 {
     bulkhead *b = (bulkhead *)arg;
-    plim_worker_begins_(b->name);
+    bulkhead_stay_ self;
+    plim_worker_begins_(b->fixed.name);
+    bulkhead_stay_begins_(b, &self, BULKHEAD_SUPERVISES_, plim_here_());
     for (bool quit = false; !quit;) {
         plim_waiter_ waiter;
         bulkhead_told_ told = {bulkhead_no_job_(), 0, false};
         plim_waiter_init_(&waiter);
         int64_t now = plim_now_();
         bulkhead_section_ s = bulkhead_lock_(b);
-        b->supervisor_id = plim_thread_id_();
         plim_timer_ *due = plim_timers_take_due_(&b->timers, now, UINT64_MAX);
         while (due != NULL) {
             bulkhead_due_(b, &s, bulkhead_job_of_timer_(due), now, &told);
@@ -66,11 +64,10 @@ PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
         bool sleeps = !quit && s.ended == NULL && s.entries == 0 && s.hires == 0 && !told.some;
         int64_t until = plim_timers_next_(&b->timers);
         if (sleeps) {
-            b->watch_until = until;
-            plim_append_(&b->watch, &waiter.node);
+            b->watch.until = until;
+            plim_append_(&b->watch.asleep, &waiter.node);
         }
         bulkhead_unlock_(b, &s);
-        bulkhead_after_(b, &s);
         if (told.some) {
             bulkhead_tell_(b, BULKHEAD_EVENT_TIMED_OUT, told.about, BULKHEAD_TIMED_OUT, 0,
                            told.attempt);
@@ -78,10 +75,11 @@ PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
         if (sleeps && plim_sleep_(&waiter, until == PLIM_FOREVER ? PLIM_FOREVER : until - now,
                                   false) == ETIMEDOUT) {
             s = bulkhead_lock_(b);
-            plim_unlink_(&b->watch, &waiter.node);
+            plim_unlink_(&b->watch.asleep, &waiter.node);
             bulkhead_unlock_(b, &s);
         }
     }
+    plim_hold_ends_(&self.hold, plim_here_());
     return 0;
 }
 
@@ -89,12 +87,11 @@ PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
 PLIM_SLOW_ int bulkhead_supervise_(bulkhead *b)
 {
     int error = 0;
-    plim_acquire_(&b->making, PLIM_WAITERS_MAX, PLIM_FOREVER);
-    if (plim_load_relaxed_(&b->supervised) == 0) {
-        error = plim_worker_create_(&b->supervisor, b->stack_size, bulkhead_supervisor_, b);
-        error = error != 0 && error != ENOMEM ? EAGAIN : error;
-        plim_store_relaxed_(&b->supervised, error == 0);
+    plim_acquire_(&b->watch.making, PLIM_WAITERS_MAX, PLIM_FOREVER);
+    if (plim_load_relaxed_(&b->watch.made) == 0) {
+        error = plim_worker_create_(&b->watch.thread, b->fixed.stack_size, bulkhead_supervisor_, b);
+        plim_store_relaxed_(&b->watch.made, error == 0);
     }
-    plim_release_(&b->making, 1);
+    plim_release_(&b->watch.making, 1);
     return error;
 }

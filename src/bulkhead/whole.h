@@ -24,15 +24,15 @@ PLIM_SLOW_ int bulkhead_resize_(bulkhead *b, int32_t permits, int32_t queue)
     uint64_t now = bulkhead_new_limit_(before, permits, 1, BULKHEAD_PERMITS_MAX_);
     s.word += (now - before) * BULKHEAD_PERMIT_ONE_;
     plim_store_relaxed_(&b->permits, now);
+    b->shrunk |= now < before;
     plim_store_relaxed_(
         &b->limit, bulkhead_new_limit_(limit, queue, BULKHEAD_QUEUE_MAX_, BULKHEAD_QUEUE_MAX_));
     bulkhead_grant_(b, &s);
     bulkhead_staff_(b, &s);
-    if (b->threads - b->stuck > now) { /* some are to go */
-        b->searching += plim_end_waits_(&s.woken, &b->parked, 0);
+    if (b->crew.threads - b->stuck > now) { /* some are to go */
+        plim_crew_rouse_all_(&b->crew, &s.woken);
     }
     bulkhead_unlock_(b, &s);
-    bulkhead_after_(b, &s);
     bulkhead_tell_(b, BULKHEAD_EVENT_RESIZED, bulkhead_no_job_(), BULKHEAD_PENDING, 0, 0);
     return 0;
 }
@@ -74,19 +74,19 @@ PLIM_SLOW_ void bulkhead_abort_(bulkhead *b, bulkhead_section_ *s)
     bulkhead_advance_(b, PLIM_ABORTING_);
     plim_end_waits_(&s->woken, &b->resting, 0);
     for (bulkhead_worker_ *at = b->workers; at != NULL; at = at->next) {
-        if (at->job != NULL) {
-            plim_store_relaxed_(&at->job->cancelled_, 1); /* so that it may hurry */
+        if (at->stay.job != NULL) {
+            bulkhead_mark_cancelled_(at->stay.job); /* so that it may hurry */
         }
     }
     for (plim_node_ *at = b->running.first; at != NULL; at = at->next) {
-        plim_store_relaxed_(&((bulkhead_frame_ *)(void *)at)->job->cancelled_, 1);
+        bulkhead_mark_cancelled_(BULKHEAD_JOB_OF_(at));
     }
     for (int i = 0; i < 3; i++) {
         for (plim_node_ *next, *at = lists[i]->first; at != NULL; at = next) {
             bulkhead_entry_ *entry = (bulkhead_entry_ *)(void *)at;
-            bulkhead_caller_ *caller = entry->caller;
+            bulkhead_caller_ *caller = BULKHEAD_CALLER_OF_(entry);
             next = at->next;
-            if (caller == NULL) {
+            if (!bulkhead_is_caller_(entry)) {
                 bulkhead_withdraw_(b, s, BULKHEAD_JOB_OF_(entry));
                 bulkhead_end_early_(b, s, BULKHEAD_JOB_OF_(entry), BULKHEAD_ABORTED);
             } else if (!caller->nudged && plim_decide_(&caller->waiter, PLIM_ENDED_)) {
@@ -105,7 +105,6 @@ PLIM_SLOW_ int bulkhead_await_end_(bulkhead *b, bulkhead_section_ *s, int64_t ti
     plim_waiter_init_(&self);
     plim_append_(&b->ends, &self.node);
     bulkhead_unlock_(b, s);
-    bulkhead_after_(b, s);
     int error = plim_sleep_(&self, timeout_ns, true);
     if (error == ETIMEDOUT) {
         *s = bulkhead_lock_(b);
@@ -120,7 +119,7 @@ PLIM_SLOW_ int bulkhead_close_(bulkhead *b, int how, int64_t timeout_ns)
     if (how != BULKHEAD_DRAIN && how != BULKHEAD_ABORT) {
         return EINVAL;
     }
-    if (b->process != plim_process_()) {
+    if (b->fixed.process != plim_process_()) {
         return 0; /* the lock may be held by a thread that is not here */
     }
     bulkhead_section_ s = bulkhead_lock_(b);
@@ -146,7 +145,7 @@ PLIM_SLOW_ int bulkhead_close_(bulkhead *b, int how, int64_t timeout_ns)
 
 PLIM_SLOW_ int bulkhead_destroy_(bulkhead *b)
 {
-    if (b->process != plim_process_()) {
+    if (b->fixed.process != plim_process_()) {
         return 0; /* as in close; the workers' memory is lost to the child */
     }
     bulkhead_section_ s = bulkhead_lock_(b);
@@ -157,16 +156,14 @@ PLIM_SLOW_ int bulkhead_destroy_(bulkhead *b)
     s.word |= BULKHEAD_CLOSED_;
     bulkhead_advance_(b, PLIM_DRAINING_);
     bulkhead_await_end_(b, &s, PLIM_FOREVER);
-    for (bulkhead_worker_ *at = b->gone; at != NULL; at = at->next_free) {
-        plim_worker_join_(at->thread);
-    }
-    if (plim_load_relaxed_(&b->supervised) != 0) {
-        plim_worker_join_(b->supervisor);
+    plim_crew_dismiss_(&b->crew);
+    if (plim_load_relaxed_(&b->watch.made) != 0) {
+        plim_worker_join_(b->watch.thread);
     }
     for (bulkhead_worker_ *next, *at = b->workers; at != NULL; at = next) {
         next = at->next;
         PLIM_FREE(at);
     }
-    PLIM_FREE(b->histograms);
+    PLIM_FREE(b->fixed.histograms);
     return 0;
 }

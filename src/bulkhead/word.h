@@ -6,21 +6,39 @@
 /* ---- The word ------------------------------------------------------------------------------- */
 
 /*
- *   63       36 35      8 7     3    2      1     0
- *    AVAILABLE   QUEUED   unused  CLOSED WATCHED HELD
+ *   63       36 35      8 7     4    3       2      1     0
+ *    AVAILABLE   QUEUED   unused  STAFFED CLOSED WATCHED HELD
  *
  * AVAILABLE  28 bits, signed. Permits that nobody has; negative after a resize below what is in
  *            use. Taken by who is let in, or by the event that lets somebody in.
- * QUEUED     28 bits. Jobs and callers in the queue. So a refusal needs nothing but a look at the
- *            word and the limit. Not 0 implies WATCHED.
+ * QUEUED     28 bits. Jobs and callers in the queue, or on their way to it.
  * CLOSED     Nobody is let in from outside. Set once.
- * WATCHED, HELD   See the gate, above. WATCHED also while a job is in flight: then the lock is
- *            needed anyway, and a section is one compare-exchange cheaper.
+ * STAFFED    There are workers, and none of them waits for this bulkhead: so a submit may take the
+ *            fast way, and leave its job to them.
+ * WATCHED, HELD   See the gate, above.
+ *
+ * The fast way, a single compare-exchange, is open to enter and leave while QUEUED is 0, and to
+ * submit while STAFFED is set.
+ *
+ * The lazy counts. A worker that ends a job and takes the next one changes neither count: it would
+ * fight with the submitters for the word. It notes under the lock what the word does not know yet:
+ *
+ *   spare        permits that nobody has, and that AVAILABLE does not count
+ *   unreported   places in the queue that are free, and that QUEUED still counts
+ *
+ * So AVAILABLE is never too high, and QUEUED never too low: whoever takes the fast way is let in
+ * rightly. Whoever cannot take it holds the lock and freezes the word, and then both counts are
+ * exact, before anybody is refused or told to wait: see bulkhead_freeze_. `reckoning` goes up when
+ * a lazy count appears, and again when none is left. So a refusal needs no lock if it finds the
+ * same even number before and after it has read the word: then the word was exact when it was read.
  *
  * Why nobody who waits is forgotten: whatever may let somebody in ends in bulkhead_grant_, in the
- * same section: permits that come back, places in the queue that get free, limits that grow.
+ * same section: permits that come back, places in the queue that get free, limits that grow. A
+ * worker that only takes the next job gives its permit to the first in the queue. And jobs that are
+ * on their way are the inbox's business: see inbox.h.
  */
 #define BULKHEAD_CLOSED_ ((uint64_t)1 << 2)
+#define BULKHEAD_STAFFED_ ((uint64_t)1 << 3)
 #define BULKHEAD_QUEUED_ONE_ ((uint64_t)1 << 8)
 #define BULKHEAD_PERMIT_ONE_ ((uint64_t)1 << 36)
 #define BULKHEAD_PERMITS_MAX_ ((1u << 27) - 1)

@@ -1,36 +1,46 @@
 /* Workers: the threads that run jobs. */
 
-/* The worker takes the first job that is ready. */
-PLIM_FAST_ bulkhead_job *bulkhead_take_job_(bulkhead *b, bulkhead_section_ *s,
-                                            bulkhead_worker_ *self)
+/* The first job that has a permit, or the first in the queue, if one is spare. Both the look at the
+ * inbox and the use of what is spare are only for speed: who gets no job here freezes the word. */
+PLIM_FAST_ bulkhead_job *bulkhead_first_(bulkhead *b, bulkhead_section_ *s)
 {
-    bulkhead_job *job = bulkhead_pick_(b, s, self->id);
-    if (job != NULL) {
-        job->resource = self->resource;
-        job->worker = self->index;
-        self->job = job;
+    bulkhead_job *job = NULL;
+    if (b->queue.first == NULL && b->ready_jobs.first == NULL && bulkhead_has_mail_(b)) {
+        bulkhead_empty_(b, s);
     }
+    if (PLIM_LIKELY_(b->ready_jobs.first == NULL)) {
+        while (job == NULL && b->spare != 0 && b->queue.first != NULL) {
+            job = bulkhead_shift_(b, s);
+        }
+    }
+    return job != NULL ? job : bulkhead_pick_(b);
+}
+
+/* The worker takes a job, if there is one for it. Inlined where every job passes. */
+PLIM_FAST_ bulkhead_job *bulkhead_take_job_fast_(bulkhead *b, bulkhead_section_ *s,
+                                                 bulkhead_worker_ *self)
+{
+    bulkhead_job *job = bulkhead_first_(b, s);
+    if (!PLIM_LIKELY_(job != NULL) && b->queue.first != NULL && bulkhead_has_permit_(b, s)) {
+        bulkhead_let_late_in_(b, s);
+        job = bulkhead_pick_(b);
+    }
+    if (job == NULL) {
+        return NULL;
+    }
+    bulkhead_begin_(b, s, job);
+    if (job->resource != self->resource) {
+        job->resource = self->resource;
+    }
+    job->worker = self->index;
+    self->stay.job = job;
     return job;
 }
 
-/* The worker has to do with a job that has ended, or itself ends; until bulkhead_settle_. */
-static inline void bulkhead_unsettle_(bulkhead *b, bulkhead_worker_ *self)
+PLIM_CALLED_ bulkhead_job *bulkhead_take_job_(bulkhead *b, bulkhead_section_ *s,
+                                              bulkhead_worker_ *self)
 {
-    b->settling += !self->unsettled;
-    self->unsettled = true;
-}
-
-static inline void bulkhead_settle_(bulkhead *b, bulkhead_worker_ *self)
-{
-    b->settling -= self->unsettled;
-    self->unsettled = false;
-}
-
-/* The worker does not count any more: it ends as soon as it has done what is left. */
-static inline void bulkhead_leave_threads_(bulkhead *b, bulkhead_worker_ *self)
-{
-    b->threads--;
-    self->leaves = true;
+    return bulkhead_take_job_fast_(b, s, self);
 }
 
 /* Looks for a job without the lock, before going to sleep: the first looks are close together, then
@@ -38,6 +48,9 @@ static inline void bulkhead_leave_threads_(bulkhead *b, bulkhead_worker_ *self)
 static inline void bulkhead_look_(bulkhead *b, bool on)
 {
     for (int i = 0; on && i < PLIM_SPIN && plim_load_relaxed_(&b->ready) == 0; i++) {
+        if (bulkhead_has_mail_(b)) {
+            break;
+        }
         on = plim_look_on_(i, PLIM_SPIN / 5, PLIM_FOREVER);
     }
 }
@@ -57,21 +70,28 @@ PLIM_CALLED_ bulkhead_job *bulkhead_search_(bulkhead_worker_ *self, bool look)
     plim_waiter_ idle;
     for (bool leaves = false;; look = true) {
         bulkhead_look_(b, look && !leaves);
-        bulkhead_section_ s = bulkhead_lock_(b);
+        bulkhead_section_ s = bulkhead_hold_(b, PLIM_SOON_);
+        if (b->watched) { /* whoever waits for our end has left it so */
+            bulkhead_freeze_(b, &s);
+        }
         bulkhead_settle_(b, self);
         if (leaves) {
-            plim_unlink_(&b->parked, &idle.node);
-        } else {
-            b->searching--;
+            plim_unlink_(&b->crew.parked, &idle.node);
         }
         bulkhead_job *job = bulkhead_take_job_(b, &s, self);
+        if (job == NULL && !s.frozen) { /* enter is to find the permit on its fast way */
+            bulkhead_freeze_(b, &s);
+            job = bulkhead_take_job_(b, &s, self);
+        }
+        b->crew.searching -= !leaves;
         bool ends = leaves || b->stage == PLIM_OVER_ || bulkhead_is_crowded_(b);
-        if (job == NULL && ends) {
+        if (job != NULL) {
+            bulkhead_tidy_(b, &s);
+        } else if (ends) {
             bulkhead_leave_threads_(b, self);
             bulkhead_unsettle_(b, self);
-        } else if (job == NULL) {
-            plim_waiter_init_(&idle);
-            plim_prepend_(&b->parked, &idle.node);
+        } else {
+            plim_crew_park_(&b->crew, &idle);
         }
         bulkhead_unlock_(b, &s);
         if (job != NULL) {
@@ -84,96 +104,42 @@ PLIM_CALLED_ bulkhead_job *bulkhead_search_(bulkhead_worker_ *self, bool look)
     }
 }
 
-/* Makes the resource, however often it takes; false if the worker is not needed any more. */
-PLIM_SLOW_ bool bulkhead_worker_starts_(bulkhead_worker_ *self)
-{
-    bulkhead *b = self->owner;
-    for (int64_t pause = PLIM_MS(1);; pause = pause < PLIM_MS(500) ? pause * 2 : PLIM_S(1)) {
-        plim_waiter_ waiter;
-        int error = 0;
-        if (b->worker_start != NULL) {
-            error = b->worker_start(b->user, self->index, &self->resource);
-        }
-        if (error != 0) {
-            bulkhead_tell_(b, BULKHEAD_EVENT_WORKER_FAILED, bulkhead_no_job_(), BULKHEAD_PENDING,
-                           error, 0);
-        }
-        plim_waiter_init_(&waiter);
-        bulkhead_section_ s = bulkhead_lock_(b);
-        bool quit = b->stage == PLIM_OVER_;
-        if (error == 0) {
-            b->starting--;
-            b->searching++;
-        } else if (quit) {
-            b->starting--;
-            bulkhead_leave_threads_(b, self);
-            bulkhead_unsettle_(b, self);
-        } else {
-            plim_append_(&b->failing, &waiter.node);
-        }
-        bulkhead_unlock_(b, &s);
-        if (error == 0 || quit) {
-            self->started = error == 0;
-            return self->started;
-        }
-        if (plim_sleep_(&waiter, pause, false) == ETIMEDOUT) {
-            s = bulkhead_lock_(b);
-            plim_unlink_(&b->failing, &waiter.node);
-            bulkhead_unlock_(b, &s);
-        }
-    }
-}
-
-/* The job has said that the resource is broken: makes another. */
-PLIM_SLOW_ bool bulkhead_worker_restarts_(bulkhead_worker_ *self)
-{
-    bulkhead *b = self->owner;
-    bulkhead_section_ s = bulkhead_lock_(b);
-    bulkhead_settle_(b, self); /* close may find that nothing is left, while this takes long */
-    bulkhead_unlock_(b, &s);
-    if (b->worker_stop != NULL) {
-        b->worker_stop(b->user, self->index, self->resource);
-    }
-    s = bulkhead_lock_(b);
-    b->starting++;
-    self->resource = NULL;
-    self->started = false;
-    bulkhead_unlock_(b, &s);
-    return bulkhead_worker_starts_(self);
-}
-
 /* An attempt has ended with that result: gets the next job, or NULL if the worker is to end. */
-PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *job, int result)
+PLIM_SLOW_ bulkhead_job *bulkhead_next_slow_(bulkhead_worker_ *self, bulkhead_job *job, int result)
 {
     bulkhead *b = self->owner;
     const bool again = bulkhead_may_retry_(b, job, result);
     const bool broken = job->renews_;
-    /* Where jobs are short, submitters and workers meet at the lock all the time. A worker that
-     * comes second stays away long enough for many jobs more: then both go on undisturbed for a
-     * while, and a job takes half the time. */
-    bulkhead_section_ s = bulkhead_lock_fast_(b, PLIM_LATER_);
-    const bulkhead_end_of_run_ end = bulkhead_end_run_fast_(b, &s, job, result, again);
+    bulkhead_attempt_end_ end;
+    bulkhead_section_ s = bulkhead_hold_(b, PLIM_LATER_);
+    if (b->watched || again || bulkhead_is_stuck_(job)) {
+        bulkhead_freeze_(b, &s);
+    }
+    bulkhead_end_attempt_(b, &s, job, result, again, &end);
     const bool late = end.what == BULKHEAD_LATE_;
     const bool restarts = broken && !late;
     const bool ready = !late && !end.calls && !restarts; /* for the next job */
-    self->job = NULL;
-    bulkhead_unsettle_(b, self);
-    b->searching += ready; /* so nobody is woken for what we take ourselves */
+    self->stay.job = NULL;
+    b->crew.searching += ready; /* so nobody is woken for what we take ourselves */
+    if (!ready) {
+        bulkhead_unsettle_(b, self);
+        bulkhead_freeze_unless_(b, &s);
+    }
     if (late) {
         bulkhead_leave_threads_(b, self); /* it has been replaced */
     }
-    bulkhead_give_back_(b, &s);
+    bulkhead_pass_permit_(b, &s, &end);
     bulkhead_job *next = NULL;
     if (ready) {
         next = bulkhead_take_job_(b, &s, self);
-        b->searching -= next != NULL;
-    } else {
-        bulkhead_staff_(b, &s);
+        b->crew.searching -= next != NULL;
     }
-    bool look = b->searching <= BULKHEAD_SEARCHERS_;
-    bulkhead_unlock_fast_(b, &s);
-    bulkhead_after_(b, &s);
-    bulkhead_ended_run_(b, &end);
+    bulkhead_tidy_(b, &s);
+    bool look = b->crew.searching <= BULKHEAD_SEARCHERS_;
+    bulkhead_unlock_(b, &s);
+    if (end.calls) {
+        bulkhead_tell_end_(b, &end);
+    }
     if (next != NULL) {
         bulkhead_tell_started_(b, next);
     }
@@ -181,45 +147,94 @@ PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *
         return next;
     }
     if (!ready && !restarts) {
-        s = bulkhead_lock_(b);
-        b->searching++;
+        s = bulkhead_hold_(b, PLIM_SOON_);
+        b->crew.searching++;
         bulkhead_unlock_(b, &s);
         look = false;
     }
     return bulkhead_search_(self, look);
 }
 
-/* Ends the worker's resource and then its thread. Before it exits, a worker joins the workers that
- * exited earlier, so destroy has only the last ones left to join. A submit never joins: an exiting
- * thread may still run the program's thread-local destructors, and these may block. */
-PLIM_SLOW_ void bulkhead_retire_(bulkhead_worker_ *self)
+/* Does the end of the job concern only those who wait for it, or only its done? */
+PLIM_FAST_ bool bulkhead_ends_plainly_(const bulkhead *b, const bulkhead_job *job, int result)
+{
+    return result == 0 && b->fixed.plain && (job->done == NULL || job->detached) && !job->renews_;
+}
+
+/*
+ * A detached job has ended, and its permit is spare. Ends the section, calls done, and begins
+ * another. As done may take long, it must find all as if the worker slept:
+ *
+ *   - What is spare goes to the first in the queue, and a worker is woken for it. If the queue is
+ *     empty, the summons says that a permit is free.
+ *   - Done may submit the job again, or ask for the permit. Both find it: whoever is not let in at
+ *     once freezes the word, and so learns of what is spare.
+ *   - The bulkhead stays, because the worker is unsettled. Whoever waits for that has left the word
+ *     watched, under the lock: so the second section is frozen, and looks after them.
+ */
+PLIM_CALLED_ void bulkhead_part_(bulkhead_worker_ *self, bulkhead_section_ *s, bulkhead_job *job)
 {
     bulkhead *b = self->owner;
-    if (self->started && b->worker_stop != NULL) {
-        b->worker_stop(b->user, self->index, self->resource);
-    }
-    bulkhead_section_ s = bulkhead_lock_(b);
-    bulkhead_worker_ *gone = b->gone;
-    b->gone = NULL;
-    self->id = 0;
+    plim_store_relaxed_(&job->entry_.phase, BULKHEAD_ENDING_);
+    bulkhead_unsettle_(b, self);
+    bulkhead_tidy_(b, s);
+    bulkhead_unlock_(b, s);
+    bulkhead_call_done_(b, job);
+    *s = bulkhead_hold_(b, PLIM_LATER_);
     bulkhead_settle_(b, self);
-    if (self->joinable) {
-        self->next_free = NULL;
-        b->gone = self;
+    if (b->watched) {
+        bulkhead_freeze_(b, s);
+    }
+}
+
+/*
+ * The same for nearly all jobs: it has succeeded, and nobody is told but those who wait for it.
+ * Where jobs are short, workers meet at the lock all the time. A worker that comes second stays
+ * away long enough for many jobs more: then the other goes on undisturbed for a while.
+ */
+PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *job, int result)
+{
+    bulkhead *b = self->owner;
+    if (!PLIM_LIKELY_(bulkhead_ends_plainly_(b, job, result))) {
+        return bulkhead_next_slow_(self, job, result);
+    }
+    bulkhead_section_ s = bulkhead_hold_(b, PLIM_LATER_);
+    if (!PLIM_LIKELY_(!b->watched && !bulkhead_is_stuck_(job) &&
+                      !plim_timer_is_armed_(&job->timer_))) {
+        plim_gate_let_go_(&b->gate, &s.woken);
+        return bulkhead_next_slow_(self, job, result);
+    }
+    bulkhead_set_outcome_(b, job, BULKHEAD_SUCCEEDED, 0);
+    b->spare++;
+    bulkhead_reckon_(b);
+    self->stay.job = NULL;
+    if (PLIM_LIKELY_(job->done == NULL)) {
+        bulkhead_release_(b, &s, job, BULKHEAD_DONE_);
     } else {
-        self->retired = true; /* its creator does that, when it has got hold of the thread */
+        bulkhead_part_(self, &s, job);
     }
-    bulkhead_unlock_(b, &s);
-    for (bulkhead_worker_ *at = gone; at != NULL; at = at->next_free) {
-        plim_worker_join_(at->thread);
+    b->crew.searching++;
+    bulkhead_job *next = bulkhead_take_job_fast_(b, &s, self);
+    b->crew.searching -= next != NULL;
+    if (!PLIM_LIKELY_(next != NULL)) {
+        bulkhead_dismiss_(b); /* we search: now only for speed, as the end of the section does it */
     }
-    s = bulkhead_lock_(b);
-    for (bulkhead_worker_ *next, *at = gone; at != NULL; at = next) {
-        next = at->next_free;
-        at->next_free = b->vacant;
-        b->vacant = at;
+    if (!PLIM_LIKELY_(bulkhead_is_tidy_(b))) {
+        bulkhead_tidy_(b, &s);
     }
-    bulkhead_unlock_(b, &s);
+    const bool look = b->crew.searching <= BULKHEAD_SEARCHERS_;
+    /* That the summons is right already is only for speed, but not that none is left for a permit
+     * that is spare: if it was taken, its submitter will attend. */
+    const bool summoned = b->crew.searching != 0
+                              ? b->summons == BULKHEAD_SUMMON_NONE_
+                              : b->summons != BULKHEAD_SUMMON_NONE_ && b->spare == 0;
+    if (PLIM_LIKELY_(summoned && !s.frozen && s.hires == 0)) {
+        bulkhead_reckoned_(b);
+        plim_gate_let_go_(&b->gate, &s.woken); /* the summons stays as it is: see inbox.h */
+    } else {
+        bulkhead_unlock_(b, &s);
+    }
+    return PLIM_LIKELY_(next != NULL) ? next : bulkhead_search_(self, look);
 }
 
 /* A body has ended the worker's thread. */
@@ -227,21 +242,24 @@ PLIM_SLOW_ void bulkhead_thread_ended_(void *arg)
 {
     bulkhead_worker_ *self = (bulkhead_worker_ *)arg;
     bulkhead *b = self->owner;
-    PLIM_ASSERT(self->job != NULL && plim_load_relaxed_(&self->job->phase_) <= BULKHEAD_STUCK_ &&
-                    plim_load_relaxed_(&self->job->phase_) != BULKHEAD_FINISHING_,
+    PLIM_ASSERT(self->stay.job != NULL &&
+                    plim_load_relaxed_(&self->stay.job->entry_.phase) <= BULKHEAD_OVERDUE_ &&
+                    plim_load_relaxed_(&self->stay.job->entry_.phase) != BULKHEAD_FINISHING_,
                 "bulkhead: a done has ended its thread; it must return");
-    *plim_here_() = self->job->place_.outer; /* worker_stop is not the job's */
-    plim_store_relaxed_(&self->job->place_.thread, 0);
+    self->stay.hold.place.carries = NULL;   /* worker_stop is not part of the job, */
+    *plim_here_() = &self->stay.hold.place; /* nor of what it was in */
     bulkhead_section_ s = bulkhead_lock_(b);
-    const bulkhead_end_of_run_ end = bulkhead_end_run_(b, &s, self->job, ECANCELED, false);
-    self->job = NULL;
+    bulkhead_attempt_end_ end;
+    bulkhead_end_attempt_(b, &s, self->stay.job, ECANCELED, false, &end);
+    self->stay.job = NULL;
     bulkhead_unsettle_(b, self);
     bulkhead_leave_threads_(b, self);
-    bulkhead_give_back_(b, &s);
+    bulkhead_pass_permit_(b, &s, &end);
     bulkhead_staff_(b, &s);
     bulkhead_unlock_(b, &s);
-    bulkhead_after_(b, &s);
-    bulkhead_ended_run_(b, &end);
+    if (end.calls) {
+        bulkhead_tell_end_(b, &end);
+    }
     bulkhead_retire_(self);
 }
 
@@ -249,11 +267,11 @@ PLIM_CALLED_ void bulkhead_work_(bulkhead_worker_ *self)
 {
     bulkhead_job *job = bulkhead_search_(self, false);
     while (job != NULL) {
-        job = bulkhead_next_(self, job, bulkhead_run_body_(job));
+        job = bulkhead_next_(self, job, bulkhead_run_body_(&self->stay, job));
     }
 }
 
-/* A function of its own, as bulkhead_run_guarded_ is. */
+/* A function of its own: what has been changed in it would be lost if the thread ended. */
 PLIM_CALLED_ void bulkhead_work_guarded_(bulkhead_worker_ *self)
 {
     PLIM_ON_THREAD_EXIT_(bulkhead_thread_ended_, self)
@@ -268,145 +286,18 @@ PLIM_SLOW_ plim_worker_result bulkhead_thread_(void *arg)
     bulkhead_text_ text = {name, 0};
     const char *number = bulkhead_digits_(digits, self->index);
     size_t room = 14 - strlen(number); /* the kernel keeps 15 characters */
-    for (size_t i = 0; i < room && self->owner->name[i] != 0; i++) {
-        bulkhead_put_char_(&text, self->owner->name[i]);
+    for (size_t i = 0; i < room && self->owner->fixed.name[i] != 0; i++) {
+        bulkhead_put_char_(&text, self->owner->fixed.name[i]);
     }
     bulkhead_put_(&text, "-");
     bulkhead_put_(&text, number);
     plim_worker_begins_(name);
     bulkhead_section_ s = bulkhead_lock_(self->owner);
-    self->id = plim_thread_id_();
+    bulkhead_stay_begins_(self->owner, &self->stay, BULKHEAD_WORKS_, plim_here_());
     bulkhead_unlock_(self->owner, &s);
     if (bulkhead_worker_starts_(self)) {
         bulkhead_work_guarded_(self);
     }
     bulkhead_retire_(self);
     return 0;
-}
-
-/* Does a worker wait for this job, and take another one after that? */
-PLIM_SLOW_ bool bulkhead_is_awaited_(const bulkhead *b, const bulkhead_job *job)
-{
-    for (plim_node_ *node = b->blocked.first; node != NULL; node = node->next) {
-        const bulkhead_blocked_ *at = (const bulkhead_blocked_ *)(const void *)node;
-        const bool works = at->worker & !at->covered & !bulkhead_is_stuck_(at->mine);
-        if (works & (at->job == job)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The job that was accepted last by the submit that is under way, if it is in this list. */
-PLIM_SLOW_ bulkhead_job *bulkhead_find_mine_(const plim_list_ *list, const bulkhead_past_ *mine)
-{
-    for (plim_node_ *at = mine == NULL ? NULL : list->first; at != NULL; at = at->next) {
-        bulkhead_entry_ *entry = (bulkhead_entry_ *)(void *)at;
-        if (entry->caller == NULL && bulkhead_is_unrun_(BULKHEAD_JOB_OF_(entry), mine)) {
-            return BULKHEAD_JOB_OF_(entry);
-        }
-    }
-    return NULL;
-}
-
-/*
- * No worker can be had, and every one that there is is stuck or waits here for ever: nobody would
- * take what is ready. So a job is ended at a time, until one of them goes on: first the one that is
- * just being submitted, which is refused; then one that a worker waits for; else the first. What
- * waits for a permit stays where it is, unless it gets one by this. Returns whether that submit is
- * refused. With no worker at all it is refused even if its job has no permit yet: better now than
- * when its turn has come.
- */
-PLIM_SLOW_ bool bulkhead_give_up_(bulkhead *b, bulkhead_section_ *s, const bulkhead_past_ *mine)
-{
-    bulkhead_job *refused = bulkhead_find_mine_(&b->ready_jobs, mine);
-    if (refused == NULL && b->threads == b->stuck) {
-        refused = bulkhead_find_mine_(&b->queue, mine);
-    }
-    s->barren = true;
-    if (refused != NULL) {
-        bulkhead_withdraw_(b, s, refused);
-        bulkhead_refuse_(b, refused, mine);
-        bulkhead_grant_(b, s);
-    }
-    bool goes_on = false;
-    while (b->ready_jobs.first != NULL && !goes_on) {
-        plim_node_ *node = b->ready_jobs.first;
-        while (node != NULL && !bulkhead_is_awaited_(b, BULKHEAD_JOB_OF_(node))) {
-            node = node->next;
-        }
-        goes_on = node != NULL;
-        bulkhead_job *job = BULKHEAD_JOB_OF_(goes_on ? node : b->ready_jobs.first);
-        bulkhead_withdraw_(b, s, job);
-        bulkhead_end_early_(b, s, job, job->attempt != 0 ? BULKHEAD_FAILED : BULKHEAD_ABORTED);
-        bulkhead_grant_(b, s);
-        goes_on = goes_on || bulkhead_able_(b, true) != 0;
-    }
-    return refused != NULL;
-}
-
-/* All but its index. Under the lock, if others know it already. */
-static inline void bulkhead_worker_init_(bulkhead_worker_ *worker, bulkhead *b)
-{
-    worker->owner = b;
-    worker->id = 0;
-    worker->resource = NULL;
-    worker->job = NULL;
-    worker->started = worker->unsettled = worker->leaves = false;
-    worker->joinable = worker->retired = false;
-}
-
-/* Creates the worker that was planned. If that fails and no other will take a job, returns why the
- * job that is just being submitted is refused: EAGAIN, ENOMEM; else 0. */
-PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine)
-{
-    int error = 0;
-    bulkhead_section_ s = bulkhead_lock_(b);
-    bulkhead_worker_ *worker = b->vacant;
-    if (worker != NULL) {
-        b->vacant = worker->next_free;
-        bulkhead_worker_init_(worker, b);
-    }
-    bulkhead_unlock_(b, &s);
-    if (worker == NULL) {
-        int saved = errno;
-        worker = (bulkhead_worker_ *)PLIM_MALLOC(sizeof *worker);
-        errno = saved;
-        error = worker == NULL ? ENOMEM : 0;
-        if (error == 0) {
-            bulkhead_worker_init_(worker, b);
-            s = bulkhead_lock_(b);
-            worker->index = b->indices++;
-            worker->next = b->workers;
-            b->workers = worker;
-            bulkhead_unlock_(b, &s);
-        }
-    }
-    if (error == 0) {
-        error = plim_worker_create_(&worker->thread, b->stack_size, bulkhead_thread_, worker);
-        error = error != 0 && error != ENOMEM ? EAGAIN : error;
-    }
-    s = bulkhead_lock_(b);
-    b->hiring--;
-    if (error == 0) {
-        worker->joinable = true;
-        if (worker->retired) {
-            worker->next_free = b->gone;
-            b->gone = worker;
-        }
-    } else {
-        b->threads--;
-        b->starting--;
-        if (worker != NULL) {
-            worker->next_free = b->vacant;
-            b->vacant = worker;
-        }
-        if (bulkhead_able_(b, true) != 0 || !bulkhead_give_up_(b, &s, mine)) {
-            error = 0;
-        }
-        bulkhead_grant_(b, &s); /* callers who wait */
-    }
-    bulkhead_unlock_(b, &s);
-    bulkhead_after_(b, &s);
-    return error;
 }

@@ -12,9 +12,10 @@
  *           lock, which looks after them. Set and cleared under the lock.
  *
  * There are two ways to change the word. The fast one, a single compare-exchange, is open while
- * both bits are 0. Everything else holds the lock, and begins by setting HELD (or finds WATCHED
- * set): from then on every compare-exchange of the fast way fails or is not even tried, so the
- * holder works on a copy and stores it when it is done.
+ * both bits are 0. The other holds the lock, and sets HELD (or finds WATCHED set): from then on
+ * every compare-exchange of the fast way fails or is not even tried, so the holder works on a copy
+ * and stores it when it is done. A bulkhead also holds the lock without HELD, for what is not in
+ * the word: see its sections.h.
  *
  * Why nobody who waits is forgotten. Who has to wait decides so under the lock, with the word
  * frozen, and joins its list in the same critical section, which leaves WATCHED set as long as it
@@ -32,7 +33,8 @@
 
 typedef struct plim_gate_ {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) word;
-    plim_counter lock; /* one permit */
+    char apart_[56]; /* those who take the fast way do not take the lock's line away */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) lock; /* see spin_lock.h */
 } plim_gate_;
 
 /* The lock is held for some fifty nanoseconds, unless its holder was preempted. So looking for a
@@ -49,28 +51,37 @@ PLIM_SLOW_ void plim_gate_lock_slow_(plim_gate_ *gate, int pauses)
         for (int j = 0; j < pauses; j++) {
             plim_pause_();
         }
-        if (plim_available_(plim_load_relaxed_(&gate->lock.word)) > 0 &&
-            plim_try_acquire_(&gate->lock, 1) == 0) {
+        if (plim_load_relaxed_(&gate->lock) == 0 && plim_spin_try_lock_(&gate->lock)) {
             return;
         }
     }
-    while (plim_acquire_(&gate->lock, PLIM_WAITERS_MAX, PLIM_FOREVER) != 0) {
-        plim_thread_yield_(); /* half a million threads stand there already */
+    plim_spin_lock_slow_(&gate->lock);
+}
+
+/* Takes the lock, and leaves the word to those who take the fast way. */
+PLIM_FAST_ void plim_gate_hold_(plim_gate_ *gate, int pauses)
+{
+    if (!PLIM_LIKELY_(plim_spin_try_lock_(&gate->lock))) {
+        plim_gate_lock_slow_(gate, pauses);
     }
 }
 
-/* Begins a section and returns the word, which is the caller's until plim_gate_unlock_. */
-PLIM_FAST_ uint64_t plim_gate_lock_(plim_gate_ *gate, int pauses)
+/* With the lock: returns the word, which is the caller's until plim_gate_publish_. */
+PLIM_FAST_ uint64_t plim_gate_freeze_(plim_gate_ *gate)
 {
-    if (plim_try_acquire_(&gate->lock, 1) != 0) {
-        plim_gate_lock_slow_(gate, pauses);
-    }
     uint64_t word = plim_load_relaxed_(&gate->word);
     while ((word & PLIM_WATCHED_) == 0 &&
            !plim_cas_acquire_(&gate->word, &word, word | PLIM_HELD_)) {
         continue;
     }
     return word;
+}
+
+/* Begins a section: both. */
+PLIM_FAST_ uint64_t plim_gate_lock_(plim_gate_ *gate, int pauses)
+{
+    plim_gate_hold_(gate, pauses);
+    return plim_gate_freeze_(gate);
 }
 
 /* Wakes those whose waits a section has ended. */
@@ -82,23 +93,35 @@ PLIM_CALLED_ void plim_wake_all_(plim_node_ *at)
     }
 }
 
-/* Ends the section, and then wakes those whose waits it has ended. The release of the lock is the
- * last touch of the object: those that are woken afterwards are not part of it. */
-PLIM_FAST_ void plim_gate_unlock_(plim_gate_ *gate, uint64_t word, bool watched, plim_list_ *woken)
+/* Lets the lock go, and then wakes those whose waits were ended under it. The release of the lock
+ * is the last touch of the object: those that are woken afterwards are not part of it. */
+PLIM_FAST_ void plim_gate_let_go_(plim_gate_ *gate, plim_list_ *woken)
 {
-    word &= ~(PLIM_HELD_ | PLIM_WATCHED_);
-    plim_store_release_(&gate->word, watched ? word | PLIM_WATCHED_ : word);
-    plim_release_(&gate->lock, 1);
+    plim_spin_unlock_(&gate->lock);
     if (woken->first != NULL) {
         plim_wake_all_(woken->first);
     }
+}
+
+/* The word is not the caller's any more. */
+PLIM_FAST_ void plim_gate_publish_(plim_gate_ *gate, uint64_t word, bool watched)
+{
+    word &= ~(PLIM_HELD_ | PLIM_WATCHED_);
+    plim_store_release_(&gate->word, watched ? word | PLIM_WATCHED_ : word);
+}
+
+/* Ends a section in which the word was the caller's. */
+PLIM_FAST_ void plim_gate_unlock_(plim_gate_ *gate, uint64_t word, bool watched, plim_list_ *woken)
+{
+    plim_gate_publish_(gate, word, watched);
+    plim_gate_let_go_(gate, woken);
 }
 
 /* Requires that nobody uses it yet. */
 static inline void plim_gate_init_(plim_gate_ *gate, uint64_t word)
 {
     plim_store_relaxed_(&gate->word, word);
-    plim_init_(&gate->lock, 1);
+    plim_store_relaxed_(&gate->lock, 0);
 }
 
 #endif /* PLIM_GATE_H_ */

@@ -11,7 +11,7 @@ typedef struct plim_list_ {
     plim_node_ *first, *last;
 } plim_list_;
 
-static inline void plim_append_(plim_list_ *list, plim_node_ *node)
+PLIM_CALLED_ void plim_append_(plim_list_ *list, plim_node_ *node)
 {
     node->next = NULL;
     node->prev = list->last;
@@ -19,7 +19,7 @@ static inline void plim_append_(plim_list_ *list, plim_node_ *node)
     list->last = node;
 }
 
-static inline void plim_prepend_(plim_list_ *list, plim_node_ *node)
+PLIM_CALLED_ void plim_prepend_(plim_list_ *list, plim_node_ *node)
 {
     node->next = list->first;
     node->prev = NULL;
@@ -27,10 +27,22 @@ static inline void plim_prepend_(plim_list_ *list, plim_node_ *node)
     list->first = node;
 }
 
-static inline void plim_unlink_(plim_list_ *list, plim_node_ *node)
+PLIM_CALLED_ void plim_unlink_(plim_list_ *list, plim_node_ *node)
 {
-    *(node->prev != NULL ? &node->prev->next : &list->first) = node->next;
-    *(node->next != NULL ? &node->next->prev : &list->last) = node->prev;
+    plim_node_ *prev = list->first == node ? NULL : node->prev;
+    *(prev != NULL ? &prev->next : &list->first) = node->next;
+    *(node->next != NULL ? &node->next->prev : &list->last) = prev;
+}
+
+/* Takes the first one out, and leaves the second alone: `prev` of the first means nothing. */
+PLIM_FAST_ plim_node_ *plim_shift_(plim_list_ *list)
+{
+    plim_node_ *node = list->first;
+    list->first = node->next;
+    if (node->next == NULL) {
+        list->last = NULL;
+    }
+    return node;
 }
 
 #endif /* PLIM_LIST_H_ */

@@ -24,16 +24,19 @@
 #define ESHUTDOWN 108 /* closed; the value Linux uses, for systems whose errno.h has none */
 #endif
 
-/* PLIM_SLOW_ is for what is rare, PLIM_CALLED_ for what is large and not rare, PLIM_FAST_ for what
- * must be inlined. Without optimisation all are inline only in name: then no compiler emits what a
- * file does not use. */
+/* PLIM_SLOW_ is for what is rare, PLIM_CALLED_ for what is large and not rare, PLIM_HOT_ for what
+ * is used all the time though only rare functions call it, PLIM_FAST_ for what must be inlined.
+ * Without optimisation all are inline only in name: then no compiler emits what a file does not
+ * use. */
 #if defined(__OPTIMIZE__) && (defined(__GNUC__) || defined(__clang__))
 #define PLIM_SLOW_ __attribute__((noinline, cold, unused)) static
 #define PLIM_CALLED_ __attribute__((noinline, unused)) static
+#define PLIM_HOT_ __attribute__((noinline, hot, unused)) static
 #define PLIM_FAST_ __attribute__((always_inline)) static inline
 #else
 #define PLIM_SLOW_ static inline
 #define PLIM_CALLED_ static inline
+#define PLIM_HOT_ static inline
 #define PLIM_FAST_ static inline
 #endif
 #if defined(__GNUC__) || defined(__clang__)

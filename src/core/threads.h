@@ -12,7 +12,7 @@
 /*
  * Threads, mutexes and conditions: C11's where they exist, else POSIX's. ThreadSanitizer does not
  * know C11's and crashes on thrd_create, so it gets POSIX's too; PLIM_USE_PTHREADS asks for them.
- * Every call returns 0 or an errno value.
+ * A call that can fail returns 0 or an errno value.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -53,7 +53,8 @@ static inline void plim_timespec_add_(struct timespec *at, int64_t ns)
 /*
  * plim_thread_create_(&thread, function, arg)   the function is declared as
  *                                               static plim_thread_result name(void *arg)
- * plim_thread_join_(thread)                     and returns 0
+ *                                               and returns 0
+ * plim_thread_join_(thread)                     waits for its end
  * plim_cond_wait_(&cond, &mutex, ns)            at most ns, at most a slice; may return early
  */
 #ifdef PLIM_USE_PTHREADS

@@ -81,7 +81,7 @@ static inline bool plim_timer_is_armed_(const plim_timer_ *timer)
 }
 
 /* Puts it into the slot where it belongs now. */
-static inline void plim_timers_insert_(plim_timers_ *timers, plim_timer_ *timer)
+PLIM_CALLED_ void plim_timers_insert_(plim_timers_ *timers, plim_timer_ *timer)
 {
     uint64_t base = (uint64_t)timers->base >> PLIM_WHEEL_GRAIN_;
     uint64_t grain = (uint64_t)timer->at >> PLIM_WHEEL_GRAIN_;
@@ -180,7 +180,7 @@ static inline int plim_timers_first_slot_(const plim_timers_ *timers, int64_t *b
 /* When the next timer is due; PLIM_FOREVER: there is none. The answer is too early if a slot of a
  * high level has very many timers: then it is when that slot begins. While some timers are due, it
  * is any time that has passed. */
-static inline int64_t plim_timers_next_(const plim_timers_ *timers)
+PLIM_SLOW_ int64_t plim_timers_next_(const plim_timers_ *timers)
 {
     int64_t earliest = timers->due != NULL ? timers->due->at : PLIM_FOREVER, begins;
     int slot = plim_timers_first_slot_(timers, &begins);

@@ -2,7 +2,8 @@
 #define PLIM_WAITER_H_
 
 /*
- * Somebody who sleeps. It lives on its owner's stack and is a member of one list, under the lock.
+ * Somebody who sleeps. It lives on its owner's stack and is a member of at most one list, under the
+ * lock. (A caller of a bulkhead waits by another node, and uses this one to be woken.)
  *
  * Its end is decided once, by `state`: whoever ends the wait changes WAITING to ENDED under the
  * lock and takes it off its list, and gives `wake` its permit after the lock has been let go, the

@@ -11,7 +11,8 @@
  *                                            defines PLIM_WORKER_SIGNALS. Its stack has at least
  *                                            that many bytes; 0 is the system's default. run is
  *                                            declared as static plim_worker_result name(void *arg)
- *   plim_worker_join_(thread)                and returns 0
+ *                                            and returns 0. Answers 0, EAGAIN, ENOMEM
+ *   plim_worker_join_(thread)                waits for its end
  *   plim_worker_begins_(name)                names the calling thread (on Linux), for ps and
  *                                            debuggers, and disables its cancellation
  *   PLIM_ON_THREAD_EXIT_(handler, arg)       from here to PLIM_ON_THREAD_EXIT_END_, in one block:
@@ -29,6 +30,15 @@
 #define PLIM_FREE(memory) free(memory)
 #endif
 
+/* Leaves errno alone. */
+static inline void *plim_memory_(size_t size)
+{
+    int saved = errno;
+    void *memory = PLIM_MALLOC(size);
+    errno = saved;
+    return memory;
+}
+
 #if (defined(__unix__) || defined(__APPLE__)) && !defined(PLIM_PLATFORM)
 #include <pthread.h>
 #include <unistd.h>
@@ -42,20 +52,18 @@ static inline int plim_worker_spawn_(plim_worker_thread *t, size_t stack_size,
 {
     const size_t unit = (size_t)1 << 16, most = SIZE_MAX / 2;
     pthread_attr_t attributes;
+    int error = 0;
     if (stack_size == 0) {
-        return pthread_create(t, NULL, run, arg);
+        error = pthread_create(t, NULL, run, arg);
+    } else if ((error = pthread_attr_init(&attributes)) == 0) {
+        size_t size = stack_size < most ? (stack_size + unit - 1) / unit * unit : most;
+        while ((error = pthread_attr_setstacksize(&attributes, size)) != 0 && size < most / 2) {
+            size *= 2;
+        }
+        error = error != 0 ? error : pthread_create(t, &attributes, run, arg);
+        pthread_attr_destroy(&attributes);
     }
-    int error = pthread_attr_init(&attributes);
-    if (error != 0) {
-        return error;
-    }
-    size_t size = stack_size < most ? (stack_size + unit - 1) / unit * unit : most;
-    while ((error = pthread_attr_setstacksize(&attributes, size)) != 0 && size < most / 2) {
-        size *= 2;
-    }
-    error = error != 0 ? error : pthread_create(t, &attributes, run, arg);
-    pthread_attr_destroy(&attributes);
-    return error;
+    return error != 0 && error != ENOMEM ? EAGAIN : error;
 }
 
 static inline void plim_worker_join_(plim_worker_thread t)

@@ -57,9 +57,8 @@ typedef struct loop_scheduler_options {
  *                                                            ECANCELED: see loop_scheduler_offload
  *                                                            (NULL: nobody is told)
  *     void *arg;                                             yours
- *     int result;                                            what work returned; ECANCELED: it
- *                                                            ended its thread; -ECANCELED: it was
- *                                                            cancelled before it began
+ *     int result;                                            what work returned; -ECANCELED: it
+ *                                                            was cancelled before it began
  *
  * A coroutine. Its function is called again each time that it is resumed. What stands before
  * LOOP_BEGIN is done again then: a local variable that is set there has that value after each LOOP_
@@ -293,9 +292,9 @@ static inline bool loop_scheduler_event_is_set(loop_scheduler_event *event);
  * Works are waited for in any case. Coroutines that sleep, or still await an event when nothing
  * else is left, are resumed with ECANCELED, and may then take some time: see there. If no thread
  * runs the loop, this one does. Several may close, and each waits for the same end. A NOW beside a
- * DRAIN makes that one NOW, too, which then returns 0 nevertheless. When timeout_ns has passed this
- * goes on for as long as there is something to cancel: up to 0.1 s if there is no progress, and up
- * to a second in all.
+ * DRAIN makes that one NOW, too, which then returns 0 nevertheless. When timeout_ns has passed, a
+ * thread that runs the loop tells what is left, and this one does not wait for it. If it runs the
+ * loop itself it tells what is left, but waits for nothing.
  *
  * A timeout of 0 or less begins it and does not wait: ETIMEDOUT while something is left. Close
  * again, so or with a time, to see or await the end. DRAIN does not become NOW by that. If no
@@ -303,8 +302,8 @@ static inline bool loop_scheduler_event_is_set(loop_scheduler_event *event);
  * run_once, poll, or close with a time. NOW tells it here. Since it does not wait, a
  * task may begin the end of its own loop so; it gets ETIMEDOUT.
  *
- * Returns 0 all is over, in time; ETIMEDOUT it was not: what was left has been cancelled, or, if a
- * task or work does not return, will be (close again to wait for it); EINVAL; EDEADLK it would wait
+ * Returns 0 all is over, in time; ETIMEDOUT it was not: what was left has been cancelled, or will
+ * be by the thread that runs the loop (close again to wait for it); EINVAL; EDEADLK it would wait
  * for itself, in one of its tasks or in a circle: nothing has changed. */
 static inline int loop_scheduler_close(loop_scheduler *l, int how, int64_t timeout_ns);
 

@@ -10,6 +10,7 @@ typedef struct loop_scheduler_call_ {
     plim_counter end;  /* gets its permit when it is over: the last touch */
 } loop_scheduler_call_;
 
+/* Its task: calls the function, and lets the caller go on. */
 static inline void loop_scheduler_called_(loop_scheduler_task *task, int status)
 {
     loop_scheduler_call_ *call = (loop_scheduler_call_ *)task->arg;
@@ -18,7 +19,7 @@ static inline void loop_scheduler_called_(loop_scheduler_task *task, int status)
         call->result = call->fn(call->arg);
     }
     plim_wait_over_(call->here);
-    plim_release_(&call->end, 1);
+    loop_scheduler_release_(&call->end);
 }
 
 /* The tasks that are in the word. By a step that changes nothing: it acquires what came with them.
@@ -42,7 +43,7 @@ PLIM_SLOW_ void loop_scheduler_withdraw_(loop_scheduler *l, loop_scheduler_task 
     while (loop_scheduler_newest_(word) == task) {
         uint64_t after = (uint64_t)(uintptr_t)task->older_ | (word & LOOP_SCHEDULER_CLOSED_);
         if (plim_commit_relaxed_(&l->word_, &word, loop_scheduler_step_(0, after))) {
-            l->posted_++;
+            l->figures_.posted++;
             return;
         }
         word = loop_scheduler_peek_(l);
@@ -50,15 +51,15 @@ PLIM_SLOW_ void loop_scheduler_withdraw_(loop_scheduler *l, loop_scheduler_task 
     for (loop_scheduler_task *at = loop_scheduler_newest_(word); at != NULL; at = at->older_) {
         if (at->older_ == task) {
             at->older_ = task->older_;
-            l->posted_++;
+            l->figures_.posted++;
             return;
         }
     }
     loop_scheduler_unlink_(&l->queue_, task);
 }
 
-static inline int loop_scheduler_call_for(loop_scheduler *l, int (*fn)(void *), void *arg,
-                                          int *result, int64_t timeout_ns)
+PLIM_SLOW_ int loop_scheduler_call_slow_(loop_scheduler *l, int (*fn)(void *), void *arg,
+                                         int *result, int64_t timeout_ns)
 {
     loop_scheduler_call_ call;
     if (fn == NULL) {
@@ -76,7 +77,7 @@ static inline int loop_scheduler_call_for(loop_scheduler *l, int (*fn)(void *), 
     call.arg = arg;
     plim_init_(&call.end, 0);
     plim_place_ *here = *l->place_.here();
-    if (!plim_may_wait_(here, &l->place_, NULL)) {
+    if (!plim_may_wait_(here, &l->place_.goal, NULL)) {
         return EDEADLK;
     }
     call.here = here;
@@ -91,7 +92,7 @@ static inline int loop_scheduler_call_for(loop_scheduler *l, int (*fn)(void *), 
         bool waits = loop_scheduler_is_queued_(&call.task);
         if (waits) {
             loop_scheduler_withdraw_(l, &call.task);
-            l->cancelled_++;
+            l->figures_.cancelled++;
             loop_scheduler_less_is_left_(l);
         }
         loop_scheduler_unlock_(l);
@@ -107,9 +108,4 @@ static inline int loop_scheduler_call_for(loop_scheduler *l, int (*fn)(void *), 
         *result = call.result;
     }
     return error;
-}
-
-static inline int loop_scheduler_call(loop_scheduler *l, int (*fn)(void *), void *arg, int *result)
-{
-    return loop_scheduler_call_for(l, fn, arg, result, PLIM_FOREVER);
 }

@@ -1,20 +1,29 @@
 /* The end: close and destroy. */
 
 /*
- * Closing. It begins under the lock: closing_ is changed and all timers are cancelled in one
- * section, and none is started later, except by coroutines that have been told. So what is armed
- * from then on are waits of coroutines that clean up. They may last until somebody who
- * closes has no time left, and then are cancelled, too, in the section that sets late_.
+ * Closing. stage_ says how far it is, and nothing else does:
+ *
+ *   stage      what it means                         moved by, to
+ *   OPEN       all is accepted                       close: DRAINING, ABORTING
+ *   DRAINING   tasks may still post and offload      close with NOW, or whoever sees that the time
+ *                                                    of a closer is over: ABORTING; the loop, when
+ *                                                    nothing is left: OVER
+ *   ABORTING   what is queued is told ECANCELED      the loop, when nothing is left: OVER
+ *   OVER       nothing is left, nothing is accepted  nobody: the loop's thread leaves it
+ *
+ * It begins under the lock: stage_ is changed and all timers are cancelled in one section, and none
+ * is started later, except by coroutines that have been told. So what is armed from then on are
+ * waits of coroutines that clean up. They may last until somebody who closes has no time left, and
+ * then are cancelled, too, in the section that makes until_ 0.
  */
 
 /* All timers are to be told that they are cancelled, in the order of their deadlines. */
 PLIM_SLOW_ void loop_scheduler_cancel_timers_(loop_scheduler *l)
 {
     int64_t base = l->timers_.base;
-    plim_timer_ *timer = plim_timers_take_due_(&l->timers_, INT64_MAX, UINT64_MAX);
-    while (timer != NULL) {
+    plim_timer_ *timer;
+    while ((timer = plim_timers_take_due_(&l->timers_, INT64_MAX, UINT64_MAX)) != NULL) {
         loop_scheduler_queue_told_(l, loop_scheduler_of_timer_(timer));
-        timer = plim_timers_take_due_(&l->timers_, INT64_MAX, UINT64_MAX);
     }
     l->timers_.base = base; /* none is left, so any time will do */
     plim_store_relaxed_(&l->next_timer_, (uint64_t)PLIM_FOREVER);
@@ -27,10 +36,11 @@ static inline bool loop_scheduler_is_drained_(const loop_scheduler *l)
            loop_scheduler_newest_(plim_load_relaxed_(&l->word_.word)) == NULL;
 }
 
+/* Likewise, and nothing is armed, away or suspended, that could. */
 static inline bool loop_scheduler_is_bare_(const loop_scheduler *l)
 {
-    return loop_scheduler_is_drained_(l) && l->timers_.count == 0 && l->offloaded_ == 0 &&
-           l->suspended_count_ == 0;
+    return loop_scheduler_is_drained_(l) && l->timers_.count == 0 && l->figures_.offloaded == 0 &&
+           l->figures_.suspended == 0;
 }
 
 /*
@@ -38,15 +48,17 @@ static inline bool loop_scheduler_is_bare_(const loop_scheduler *l)
  *
  * Why it is over when it is. The word is CLOSED, so what could still come is from the loop's own
  * tasks, of which none runs, from works and from those who set events, and both are counted. A
- * signal handler on this thread may post until over_ is set: so that is looked at once more.
+ * signal handler on this thread may post until it sees OVER. So the loop looks once more after it
+ * has set that, and takes it back if there was one. Only that handler can have seen it.
  */
 PLIM_SLOW_ void loop_scheduler_wind_up_(loop_scheduler *l)
 {
     loop_scheduler_lock_(l);
-    l->wound_up_ = loop_scheduler_closing_(l);
-    bool late = l->late_;
-    bool cancels = l->wound_up_ == PLIM_ABORTING_ ||
-                   (loop_scheduler_is_drained_(l) && l->offloaded_ == 0 && l->timers_.count == 0);
+    l->recheck_ = false;
+    bool late = l->until_ == 0;
+    bool cancels =
+        loop_scheduler_stage_(l) >= PLIM_ABORTING_ ||
+        (loop_scheduler_is_drained_(l) && l->figures_.offloaded == 0 && l->timers_.count == 0);
     plim_node_ *suspended = cancels ? l->suspended_.first : NULL;
     loop_scheduler_unlock_(l);
 
@@ -59,146 +71,125 @@ PLIM_SLOW_ void loop_scheduler_wind_up_(loop_scheduler *l)
     }
 
     loop_scheduler_lock_(l);
-    l->over_ = loop_scheduler_is_bare_(l);
-    if (l->over_) {
+    if (loop_scheduler_is_bare_(l)) {
+        uint64_t before = plim_load_relaxed_(&l->stage_);
+        plim_store_relaxed_(&l->stage_, PLIM_OVER_);
         loop_scheduler_fresh_busy_(l, 0); /* not that it was: to keep these two lines in order */
-        l->over_ = loop_scheduler_is_bare_(l);
+        if (!loop_scheduler_is_bare_(l)) {
+            plim_store_relaxed_(&l->stage_, before);
+        }
     }
     loop_scheduler_unlock_(l);
 }
 
-/* The time of one who closes is over. Under the lock. */
+/* The time of one who closes is over: what has not begun is ended, and no coroutine waits any more.
+ * Under the lock. */
 PLIM_SLOW_ void loop_scheduler_hurry_(loop_scheduler *l)
 {
-    if (loop_scheduler_closing_(l) == PLIM_DRAINING_) {
-        plim_store_relaxed_(&l->closing_, PLIM_ABORTING_);
-        l->hurried_ = true;
+    if (loop_scheduler_stage_(l) == PLIM_DRAINING_) {
+        plim_store_relaxed_(&l->stage_, PLIM_ABORTING_);
     }
-    if (!l->late_) {
-        l->late_ = true;
+    if (l->until_ != 0 && loop_scheduler_stage_(l) != PLIM_OVER_) {
+        l->until_ = 0;
         loop_scheduler_cancel_timers_(l);
         loop_scheduler_less_is_left_(l);
     }
 }
 
-/* How long a closer waits, after its time, for a loop that makes no progress any more; and for one
- * that does, but whose coroutines do not come to their end. */
-#define LOOP_SCHEDULER_GRACE_NS_ PLIM_MS(100)
-#define LOOP_SCHEDULER_GRACES_NS_ PLIM_S(1)
+/* How many turns a closer whose time is over still runs, without waiting. The first tells what is
+ * queued. The others are for coroutines, which may want to wait once more, in vain. */
+enum { LOOP_SCHEDULER_LAST_TURNS_ = 64 };
 
-/* Runs what is left on the thread that closes. False if its time is over. `until` 0: without
- * waiting for anything. */
-PLIM_SLOW_ bool loop_scheduler_close_here_(loop_scheduler *l, int64_t until)
+/* Runs what is left on the thread that closes, until its time is over. `until` 0: without waiting
+ * for anything, and without an end of the time. */
+PLIM_SLOW_ void loop_scheduler_close_here_(loop_scheduler *l, int64_t until)
 {
-    int64_t now = plim_now_();
-    int64_t last = plim_deadline_(now > until ? now : until, LOOP_SCHEDULER_GRACES_NS_);
-    int end = 0;
-    while (end != ESHUTDOWN) {
-        bool late = now >= until;
-        if (late && until > 0) { /* whatever comes: what has not begun is ended, and not drained */
+    int end, turns = 0;
+    bool late;
+    do {
+        late = until != PLIM_FOREVER && plim_now_() >= until;
+        if (late && until > 0) {
             loop_scheduler_lock_(l);
             loop_scheduler_hurry_(l);
             loop_scheduler_unlock_(l);
         }
-        if (now >= last) {
-            break;
-        }
-        int64_t grace = until > 0 ? now + LOOP_SCHEDULER_GRACE_NS_ : 0;
-        end = loop_scheduler_step_once_(l, late ? grace : until);
-        if (end == ETIMEDOUT && late) {
-            break;
-        }
-        now = until == PLIM_FOREVER ? now : plim_now_();
-    }
-    return end == ESHUTDOWN;
+        turns += late;
+        end = loop_scheduler_step_once_(l, late ? 0 : until);
+    } while (end == 0 ? turns < LOOP_SCHEDULER_LAST_TURNS_ : end == ETIMEDOUT && !late);
 }
 
 /* Does nobody run it, so that whoever closes it may? Under the lock. */
 static inline bool loop_scheduler_is_left_alone_(const loop_scheduler *l)
 {
-    return plim_load_relaxed_(&l->place_.thread) == 0 &&
-           l->thread_state_ != LOOP_SCHEDULER_HAS_THREAD_;
+    return plim_load_relaxed_(&l->place_.goal.thread) == 0 && !loop_scheduler_has_thread_(l);
 }
 
 /* Has it come to its end, and is no thread in it? Under the lock. */
 static inline bool loop_scheduler_has_ended_(const loop_scheduler *l)
 {
-    return l->over_ && plim_load_relaxed_(&l->place_.thread) == 0;
+    const uint64_t runs_it = plim_load_relaxed_(&l->place_.goal.thread);
+    return loop_scheduler_stage_(l) == PLIM_OVER_ && runs_it == 0;
 }
 
-/* Likewise; runs what is left until then, if nobody else does. */
-static inline bool loop_scheduler_end_here_(loop_scheduler *l, int64_t until)
+/* Runs what is left, unless somebody else was faster. Under the lock, which is let go. */
+static inline void loop_scheduler_end_here_(loop_scheduler *l, int64_t until)
 {
-    bool in_time = true;
     loop_scheduler_unlock_(l);
     if (loop_scheduler_enter_(l, false) == 0) {
-        in_time = loop_scheduler_close_here_(l, until);
+        loop_scheduler_close_here_(l, until);
         loop_scheduler_leave_(l, false);
     }
     loop_scheduler_lock_(l);
-    return in_time;
 }
 
-/* Waits for the end, under the lock, which is let go meanwhile. False if the time is over. */
-PLIM_SLOW_ bool loop_scheduler_wait_for_end_(loop_scheduler *l, int64_t until)
+/* Waits for the end, or runs what is left, until then. When the time is over, what has not begun is
+ * ended: by whoever runs the loop, or here if nobody does. Under the lock, which is let go. */
+PLIM_SLOW_ void loop_scheduler_wait_for_end_(loop_scheduler *l, int64_t until)
 {
-    int64_t now = plim_now_();
-    int64_t last = plim_deadline_(now > until ? now : until, LOOP_SCHEDULER_GRACES_NS_);
-    while (!loop_scheduler_has_ended_(l)) {
-        uint64_t done = l->ran_ + l->cancelled_ + l->fired_;
-        bool late = now >= until;
-        if (late) { /* perhaps from the start: what has not begun is ended, and not drained */
+    bool late = false;
+    while (!late && !loop_scheduler_has_ended_(l)) {
+        late = until != PLIM_FOREVER && plim_now_() >= until;
+        if (late) {
             loop_scheduler_hurry_(l);
         }
-        plim_waiter_ self;
         if (loop_scheduler_is_left_alone_(l)) {
-            if (!loop_scheduler_end_here_(l, until)) {
-                return false;
-            }
-            continue;
-        }
-        plim_waiter_init_(&self);
-        plim_append_(&l->closers_, &self.node);
-        loop_scheduler_unlock_(l);
-        int64_t ns = late ? LOOP_SCHEDULER_GRACE_NS_ : until - now;
-        int error = plim_sleep_(&self, until == PLIM_FOREVER ? until : ns, true);
-        now = plim_now_();
-        loop_scheduler_lock_(l);
-        if (error == ETIMEDOUT) {
-            plim_unlink_(&l->closers_, &self.node);
-            if (late && (done == l->ran_ + l->cancelled_ + l->fired_ || now >= last)) {
-                return false;
-            }
+            loop_scheduler_end_here_(l, until);
+        } else if (!late) {
+            loop_scheduler_wait_(l, until);
         }
     }
-    return true;
 }
 
-/* Whether the end has come, without waiting for it. If nobody runs the loop, DRAIN leaves what is
- * queued to whoever runs it next; NOW has nothing to run, but tells it here. */
-static inline bool loop_scheduler_looks_for_end_(loop_scheduler *l)
+/* Without waiting for the end. If nobody runs the loop, DRAIN leaves what is queued to whoever runs
+ * it next; NOW has nothing to run, but tells it here. */
+static inline void loop_scheduler_look_for_end_(loop_scheduler *l)
 {
     if (!loop_scheduler_has_ended_(l) && loop_scheduler_is_left_alone_(l) &&
-        (loop_scheduler_closing_(l) == PLIM_ABORTING_ || loop_scheduler_is_bare_(l))) {
+        (loop_scheduler_stage_(l) == PLIM_ABORTING_ || loop_scheduler_is_bare_(l))) {
         loop_scheduler_end_here_(l, 0);
     }
-    return loop_scheduler_has_ended_(l);
 }
 
-/* Closing begins, or DRAIN becomes NOW. Under the lock. */
-static inline void loop_scheduler_begin_close_(loop_scheduler *l, bool drains, int64_t until)
+/* Closing begins, or DRAIN becomes NOW. Under the lock, which is let go and taken again: who waits
+ * for a thread to stop need not do so any more. */
+static inline void loop_scheduler_begin_close_(loop_scheduler *l, int stage, int64_t until)
 {
-    if (loop_scheduler_closing_(l) == PLIM_OPEN_) {
+    if (loop_scheduler_stage_(l) == PLIM_OPEN_) {
         loop_scheduler_cancel_timers_(l);
     }
-    plim_store_relaxed_(&l->closing_, drains ? PLIM_DRAINING_ : PLIM_ABORTING_);
-    if (drains && until > 0) {
-        l->drain_until_ = until < l->drain_until_ ? until : l->drain_until_;
+    if (loop_scheduler_stage_(l) < stage) {
+        plim_store_relaxed_(&l->stage_, (uint64_t)stage);
+        l->recheck_ = true;
+    }
+    if (until > 0) {
+        l->until_ = until < l->until_ ? until : l->until_;
     }
     if (l->max_queue_ != 0) {
         plim_close_(&l->room_); /* those who wait for room: ESHUTDOWN */
     }
     loop_scheduler_rouse_(l, LOOP_SCHEDULER_CLOSED_);
+    loop_scheduler_unlock_and_wake_(l);
+    loop_scheduler_lock_(l);
 }
 
 /*
@@ -210,7 +201,7 @@ static inline bool loop_scheduler_is_inherited_(const loop_scheduler *l)
     return l->process_ != plim_process_();
 }
 
-static inline int loop_scheduler_close(loop_scheduler *l, int how, int64_t timeout_ns)
+PLIM_SLOW_ int loop_scheduler_close_(loop_scheduler *l, int how, int64_t timeout_ns)
 {
     int64_t until = timeout_ns > 0 ? plim_deadline_(plim_now_(), timeout_ns) : 0;
     if (how != LOOP_SCHEDULER_DRAIN && how != LOOP_SCHEDULER_NOW) {
@@ -219,30 +210,33 @@ static inline int loop_scheduler_close(loop_scheduler *l, int how, int64_t timeo
     if (loop_scheduler_is_inherited_(l)) {
         return 0;
     }
-    bool waits = until > 0, in_time;
+    bool waits = until > 0;
     plim_place_ *here = *l->place_.here();
-    if (waits && (loop_scheduler_is_current(l) || !plim_may_wait_(here, &l->place_, NULL))) {
+    if (waits && (loop_scheduler_is_current(l) || !plim_may_wait_(here, &l->place_.goal, NULL))) {
         return EDEADLK;
     }
     loop_scheduler_lock_(l);
-    bool drains = how == LOOP_SCHEDULER_DRAIN && loop_scheduler_closing_(l) != PLIM_ABORTING_;
-    loop_scheduler_begin_close_(l, drains, until);
+    bool drains = how == LOOP_SCHEDULER_DRAIN && loop_scheduler_stage_(l) < PLIM_ABORTING_;
+    loop_scheduler_begin_close_(l, drains ? PLIM_DRAINING_ : PLIM_ABORTING_, until);
     if (waits) {
-        in_time = loop_scheduler_wait_for_end_(l, until) && !(drains && l->hurried_);
+        loop_scheduler_wait_for_end_(l, until);
     } else {
-        in_time = loop_scheduler_looks_for_end_(l);
+        loop_scheduler_look_for_end_(l);
     }
-    if (loop_scheduler_has_ended_(l)) {
+    bool ended = loop_scheduler_has_ended_(l);
+    /* A drain may have been cut short, and nevertheless be over before this thread woke up. */
+    bool cut = drains && waits && l->until_ == 0 && plim_now_() >= until;
+    if (ended) {
         loop_scheduler_reap_(l);
     }
     loop_scheduler_unlock_(l);
     if (waits) {
         plim_wait_over_(here);
     }
-    return in_time ? 0 : ETIMEDOUT;
+    return ended && !cut ? 0 : ETIMEDOUT;
 }
 
-static inline int loop_scheduler_destroy(loop_scheduler *l)
+PLIM_SLOW_ int loop_scheduler_destroy_(loop_scheduler *l)
 {
     if (loop_scheduler_is_inherited_(l)) {
         return 0;
@@ -252,15 +246,15 @@ static inline int loop_scheduler_destroy(loop_scheduler *l)
     }
     loop_scheduler_lock_(l);
     int error = loop_scheduler_reap_stopped_(l);
-    bool busy = !loop_scheduler_is_bare_(l) || plim_load_relaxed_(&l->place_.thread) != 0 ||
+    bool busy = !loop_scheduler_is_bare_(l) || plim_load_relaxed_(&l->place_.goal.thread) != 0 ||
                 l->thread_state_ != LOOP_SCHEDULER_NO_THREAD_;
     loop_scheduler_unlock_(l);
     if (error != 0 || busy) {
         return error != 0 ? error : EBUSY;
     }
-    while (plim_load_acquire_(&l->wakers_) != 0) { /* they are about to write to the descriptor */
-        plim_nap_(plim_now_() + PLIM_NAP_NS_);
-    }
+    loop_scheduler_release_(
+        &l->wakers_); /* whoever is about to write to the descriptor owes us one */
+    plim_acquire_(&l->wakers_, PLIM_WAITERS_MAX, PLIM_FOREVER);
     loop_scheduler_close_fd_(l);
     l->fd_ = l->fd_write_ = -1;
     return 0;

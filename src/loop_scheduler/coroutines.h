@@ -34,8 +34,10 @@ static inline void loop_scheduler_forget_event_(loop_scheduler_coroutine *co)
     loop_scheduler *l = co->loop_;
     loop_scheduler_lock_(l);
     plim_unlink_(&l->suspended_, &co->kept_);
-    l->suspended_count_--;
-    loop_scheduler_disarm_(l, &co->timer_); /* of the timeout: it need not be told */
+    l->figures_.suspended--;
+    if (loop_scheduler_is_pending_(&co->timer_)) {
+        loop_scheduler_disarm_(l, &co->timer_); /* of the timeout: it need not be told */
+    }
     co->timer_.state_ = LOOP_SCHEDULER_IDLE_;
     loop_scheduler_unlock_(l);
     co->event_ = NULL;
@@ -51,11 +53,12 @@ static inline void loop_scheduler_resumed_(loop_scheduler_task *task, int status
     loop_scheduler_resume_(co, status != 0 && !co->told_ ? status : co->next_);
 }
 
+/* Queues its task: it goes on with that status. Any thread, once for each wait. */
 static inline void loop_scheduler_push_resumed_(loop_scheduler_coroutine *co, int status)
 {
     co->next_ = status;
     loop_scheduler_prepare_(&co->resume_, loop_scheduler_resumed_, co);
-    loop_scheduler_push_(co->loop_, &co->resume_, true);
+    co->loop_->slow_->push(co->loop_, &co->resume_, true);
 }
 
 /* Takes it off the list of its event; false if somebody else has. */
@@ -104,6 +107,7 @@ static inline bool loop_scheduler_event_is_set(loop_scheduler_event *event)
     return is_set;
 }
 
+/* The timer of an await is due, or cancelled by close. */
 static inline void loop_scheduler_await_timed_out_(loop_scheduler_timer *timer, int status)
 {
     loop_scheduler_coroutine *co = (loop_scheduler_coroutine *)timer->arg;
@@ -134,33 +138,36 @@ static inline bool loop_scheduler_await_(loop_scheduler_coroutine *co, loop_sche
     }
     loop_scheduler_lock_(l);
     plim_append_(&l->suspended_, &co->kept_);
-    l->suspended_count_++;
+    l->figures_.suspended++;
     loop_scheduler_unlock_(l);
     co->patient_ = false;
     if (timeout_ns != PLIM_FOREVER) {
         co->timer_.run = loop_scheduler_await_timed_out_;
         co->timer_.arg = co;
         /* If it is refused, the end resumes the coroutine. */
-        int error = loop_scheduler_start_timer_(l, &co->timer_, timeout_ns, 0, co->told_);
+        int error = l->slow_->start_timer(l, &co->timer_, timeout_ns, 0, co->told_);
         co->patient_ = co->told_ && error == 0;
     }
     return true;
 }
 
+/* The timer of a sleep is due, or cancelled by close. */
 static inline void loop_scheduler_slept_(loop_scheduler_timer *timer, int status)
 {
     loop_scheduler_resume_((loop_scheduler_coroutine *)timer->arg, status);
 }
 
+/* Sleeps; if the loop does not allow it any more, goes on in the next turn with ECANCELED. */
 static inline void loop_scheduler_sleep_for_(loop_scheduler_coroutine *co, int64_t ns)
 {
     co->timer_.run = loop_scheduler_slept_;
     co->timer_.arg = co;
-    if (loop_scheduler_start_timer_(co->loop_, &co->timer_, ns, 0, co->told_) != 0) {
+    if (co->loop_->slow_->start_timer(co->loop_, &co->timer_, ns, 0, co->told_) != 0) {
         loop_scheduler_push_resumed_(co, ECANCELED);
     }
 }
 
+/* The `then` of a work that a coroutine has offloaded. */
 static inline void loop_scheduler_work_done_(loop_scheduler_work *work, int status)
 {
     loop_scheduler_coroutine *co =
@@ -170,7 +177,7 @@ static inline void loop_scheduler_work_done_(loop_scheduler_work *work, int stat
     loop_scheduler_resume_(co, status);
 }
 
-/* False if it was refused. */
+/* Offloads a function; false if it was refused, with the reason in status. */
 static inline bool loop_scheduler_offload_for_(loop_scheduler_coroutine *co,
                                                const plim_executor *executor, int (*fn)(void *),
                                                void *arg)
@@ -179,7 +186,7 @@ static inline bool loop_scheduler_offload_for_(loop_scheduler_coroutine *co,
     co->work_.arg = arg;
     co->work_.then = loop_scheduler_work_done_;
     int error = loop_scheduler_offload(co->loop_, executor, &co->work_);
-    bool closed = error == ESHUTDOWN && loop_scheduler_closing_(co->loop_) == PLIM_ABORTING_;
+    bool closed = error == ESHUTDOWN && loop_scheduler_stage_(co->loop_) >= PLIM_ABORTING_;
     co->status = closed ? ECANCELED : error;
     co->told_ = co->told_ || closed;
     if (error != 0) {
@@ -228,8 +235,9 @@ static inline int loop_scheduler_spawn(loop_scheduler *l, loop_scheduler_corouti
     co->loop_ = l;
     co->told_ = false;
     loop_scheduler_prepare_(resume, loop_scheduler_spawned_, co);
-    int error = loop_scheduler_is_current(l) ? loop_scheduler_post_own_(l, resume)
-                                             : loop_scheduler_push_(l, resume, false);
+    bool own = loop_scheduler_is_current(l);
+    int error = own && loop_scheduler_stage_(l) >= PLIM_ABORTING_ ? ESHUTDOWN
+                                                                  : l->slow_->push(l, resume, own);
     if (error == 0) {
         return 0;
     }

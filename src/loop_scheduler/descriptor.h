@@ -88,9 +88,11 @@ static inline void loop_scheduler_close_fd_(loop_scheduler *l)
     if (l->fd_ >= 0) {
         close(l->fd_);
     }
-    if (l->fd_write_ >= 0 && l->fd_write_ != l->fd_) {
+#ifndef __linux__
+    if (l->fd_write_ >= 0) {
         close(l->fd_write_);
     }
+#endif
     errno = saved;
 }
 
@@ -108,8 +110,8 @@ static inline bool loop_scheduler_watch_fd_(loop_scheduler *l)
         return false;
     }
     l->fd_owed_++;
-    if (l->queue_.count != 0 || plim_load_relaxed_(&l->fresh_count_) != 0 ||
-        loop_scheduler_closing_(l) != l->wound_up_ || l->over_) {
+    if (l->queue_.count != 0 || plim_load_relaxed_(&l->fresh_count_) != 0 || l->recheck_ ||
+        loop_scheduler_stage_(l) == PLIM_OVER_) {
         return true; /* over: so that whoever waits for it learns that */
     }
     while (loop_scheduler_newest_(word) == NULL) {
@@ -121,14 +123,11 @@ static inline bool loop_scheduler_watch_fd_(loop_scheduler *l)
     return true;
 }
 
+/* Somebody runs the loop: nobody has to signal. Reads away what others have signalled. */
 static inline void loop_scheduler_unwatch_fd_(loop_scheduler *l)
 {
-    uint64_t word = plim_load_relaxed_(&l->word_.word);
-    while ((word & LOOP_SCHEDULER_WATCHED_) != 0) {
-        if (plim_commit_relaxed_(&l->word_, &word,
-                                 loop_scheduler_step_(0, word & ~LOOP_SCHEDULER_WATCHED_))) {
-            l->fd_owed_--; /* nobody has signalled, and nobody will */
-        }
+    if (loop_scheduler_clear_(l, LOOP_SCHEDULER_WATCHED_)) {
+        l->fd_owed_--; /* nobody has signalled, and nobody will */
     }
     if (l->fd_owed_ > 0) {
         l->fd_owed_ -= loop_scheduler_read_fd_(l);

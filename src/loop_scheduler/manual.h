@@ -132,8 +132,7 @@
  *   Ends         A task must return: it must neither throw nor end its thread. (If a task on the
  *                loop's own thread does end it, the loop is one that nobody runs; if it was a call
  *                or a coroutine, whoever waits for that waits for ever.)
- *                Work on an executor may end its thread (thrd_exit, pthread_exit; on POSIX systems,
- *                and in C++ if exceptions are enabled): its result is ECANCELED.
+ *                Work on an executor must return, too.
  *   Signals      loop_scheduler_post and loop_scheduler_stop are async-signal-safe (but not with
  *                PLIM_PARK_CND), even if the handler interrupts a post; the rest is not. No signal
  *                ends a wait: there is no EINTR. The loop's own thread blocks all signals but those

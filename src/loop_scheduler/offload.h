@@ -1,70 +1,53 @@
 /* Offload: work elsewhere, and back; and the loop as an executor. */
 
 /*
- * A work in flight is counted in offloaded_: so the loop is neither over nor destroyed before it is
- * back, and the executor's thread may use it. Its stage decides once whether it begins.
+ * A work in flight is counted in figures_.offloaded: so the loop is neither over nor destroyed
+ * before it is back, and the executor's thread may use it. Its state decides once whether it
+ * begins.
  */
 static inline void loop_scheduler_work_back_(loop_scheduler_task *task, int status)
 {
     loop_scheduler_work *work = (loop_scheduler_work *)task->arg;
     loop_scheduler *l = work->loop_;
     loop_scheduler_lock_(l);
-    l->offloaded_--;
+    l->figures_.offloaded--;
     loop_scheduler_unlock_(l);
     void (*then)(loop_scheduler_work *, int) = work->then;
     status = work->status_ != 0 ? work->status_ : status;
-    plim_store_release_(&work->stage_, LOOP_SCHEDULER_BACK_); /* from here on it may be offloaded */
+    plim_store_release_(&work->state_, LOOP_SCHEDULER_BACK_); /* from here on it may be offloaded */
     if (then != NULL) {
         then(work, status);
     }
 }
 
+/* Moves a work from one state to another; false if it is in a third one. */
 static inline bool loop_scheduler_move_(loop_scheduler_work *work, uint64_t from, uint64_t to)
 {
-    uint64_t stage = from;
-    while (!plim_cas_relaxed_(&work->stage_, &stage, to)) {
-        if (stage != from) {
+    uint64_t state = from;
+    while (!plim_cas_relaxed_(&work->state_, &state, to)) {
+        if (state != from) {
             return false;
         }
     }
     return true;
 }
 
-/* The last touch of a work by the executor's thread. */
-static inline void loop_scheduler_work_returns_(loop_scheduler_work *work)
-{
-    loop_scheduler_prepare_(&work->back_, loop_scheduler_work_back_, work);
-    loop_scheduler_push_(work->loop_, &work->back_, true);
-}
-
-PLIM_SLOW_ void loop_scheduler_work_ended_thread_(void *arg)
-{
-    loop_scheduler_work *work = (loop_scheduler_work *)arg;
-    work->result = ECANCELED;
-    loop_scheduler_work_returns_(work);
-}
-
-/* Apart, so that nothing else is in a function to which the end of a thread may jump. */
-PLIM_CALLED_ void loop_scheduler_do_work_(loop_scheduler_work *work)
-{
-    PLIM_ON_THREAD_EXIT_(loop_scheduler_work_ended_thread_, work)
-    work->result = work->work(work->arg);
-    PLIM_ON_THREAD_EXIT_END_
-}
-
+/* What the executor runs: the work, unless it was revoked. */
 PLIM_CALLED_ void loop_scheduler_work_away_(void *arg)
 {
     loop_scheduler_work *work = (loop_scheduler_work *)arg;
-    if (loop_scheduler_closing_(work->loop_) == PLIM_ABORTING_) {
+    if (loop_scheduler_stage_(work->loop_) >= PLIM_ABORTING_) {
         loop_scheduler_move_(work, LOOP_SCHEDULER_AWAY_, LOOP_SCHEDULER_REVOKED_);
     }
     if (loop_scheduler_move_(work, LOOP_SCHEDULER_AWAY_, LOOP_SCHEDULER_BEGUN_)) {
-        loop_scheduler_do_work_(work);
+        work->result = work->work(work->arg);
     } else {
         work->status_ = ECANCELED;
         work->result = -ECANCELED;
     }
-    loop_scheduler_work_returns_(work);
+    loop_scheduler_prepare_(&work->back_, loop_scheduler_work_back_, work);
+    /* The last touch of the work by this thread. */
+    work->loop_->slow_->push(work->loop_, &work->back_, true);
 }
 
 static inline int loop_scheduler_offload(loop_scheduler *l, const plim_executor *executor,
@@ -73,15 +56,14 @@ static inline int loop_scheduler_offload(loop_scheduler *l, const plim_executor 
     if (executor == NULL || executor->execute == NULL || work == NULL || work->work == NULL) {
         return EINVAL;
     }
-    uint64_t stage = plim_load_acquire_(&work->stage_);
-    if (stage != LOOP_SCHEDULER_HOME_ && stage != LOOP_SCHEDULER_BACK_) {
+    uint64_t state = plim_load_acquire_(&work->state_);
+    if (state != LOOP_SCHEDULER_HOME_ && state != LOOP_SCHEDULER_BACK_) {
         return EALREADY;
     }
     loop_scheduler_lock_(l);
-    int closing = loop_scheduler_closing_(l);
-    bool refused = closing == PLIM_ABORTING_ || l->over_ ||
-                   (closing != PLIM_OPEN_ && !loop_scheduler_is_current(l));
-    l->offloaded_ += !refused;
+    int most = loop_scheduler_is_current(l) ? PLIM_DRAINING_ : PLIM_OPEN_;
+    bool refused = loop_scheduler_stage_(l) > most;
+    l->figures_.offloaded += !refused;
     loop_scheduler_unlock_(l);
     if (refused) {
         return ESHUTDOWN;
@@ -90,14 +72,14 @@ static inline int loop_scheduler_offload(loop_scheduler *l, const plim_executor 
     int status = work->status_;
     work->loop_ = l;
     work->status_ = 0;
-    plim_store_relaxed_(&work->stage_, LOOP_SCHEDULER_AWAY_);
+    plim_store_relaxed_(&work->state_, LOOP_SCHEDULER_AWAY_);
     int error = executor->execute(executor->ctx, loop_scheduler_work_away_, work);
     if (error != 0) {
         work->loop_ = loop;
         work->status_ = status;
-        plim_store_relaxed_(&work->stage_, stage);
+        plim_store_relaxed_(&work->state_, state);
         loop_scheduler_lock_(l);
-        l->offloaded_--;
+        l->figures_.offloaded--;
         loop_scheduler_less_is_left_(l);
         loop_scheduler_unlock_(l);
     }
@@ -110,7 +92,7 @@ static inline int loop_scheduler_work_cancel(loop_scheduler *l, loop_scheduler_w
     if (loop_scheduler_move_(work, LOOP_SCHEDULER_AWAY_, LOOP_SCHEDULER_REVOKED_)) {
         return 0;
     }
-    return plim_load_relaxed_(&work->stage_) == LOOP_SCHEDULER_HOME_ ? ENOENT : EALREADY;
+    return plim_load_relaxed_(&work->state_) == LOOP_SCHEDULER_HOME_ ? ENOENT : EALREADY;
 }
 
 /* The loop as an executor: a task in memory of its own for each function. */
@@ -130,11 +112,10 @@ static inline void loop_scheduler_run_errand_(loop_scheduler_task *task, int sta
     run(arg);
 }
 
+/* What others call who have the loop as their executor. */
 PLIM_SLOW_ int loop_scheduler_execute_(void *ctx, void (*run)(void *), void *arg)
 {
-    int saved = errno;
-    loop_scheduler_errand_ *errand = (loop_scheduler_errand_ *)PLIM_MALLOC(sizeof *errand);
-    errno = saved;
+    loop_scheduler_errand_ *errand = (loop_scheduler_errand_ *)plim_memory_(sizeof *errand);
     if (errand == NULL) {
         return ENOMEM;
     }

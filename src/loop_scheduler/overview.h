@@ -10,7 +10,9 @@
  *   descriptor    for a loop that lives in another one
  *   run, thread   who runs it: the caller's thread, or one of its own
  *   post, call, timer_calls, offload, coroutines
- *   close, whole  the end, and health
+ *   close         the end
+ *   init, calls   the API, with its fast paths
+ *   health
  *
  * Two things are shared. The word is all that a poster touches, with one compare-exchange. The
  * lock protects the rest, and is held for a few instructions: by the loop once for each task that

@@ -1,12 +1,13 @@
 /* Posts, and their cancellation. */
 
 /* Counts a refusal. */
-PLIM_SLOW_ int loop_scheduler_refuse_(loop_scheduler *l, int error)
+static inline int loop_scheduler_refuse_(loop_scheduler *l, int error)
 {
     plim_add_relaxed_(&l->rejected_, 1);
     return error;
 }
 
+/* Queues a post of the loop's own thread, without an atomic step. */
 static inline void loop_scheduler_append_fresh_(loop_scheduler *l, loop_scheduler_task *task)
 {
     loop_scheduler_fresh_busy_(l, 1);
@@ -20,36 +21,25 @@ static inline void loop_scheduler_append_fresh_(loop_scheduler *l, loop_schedule
  * it goes behind theirs. (A signal handler that has interrupted this very thread in the middle of
  * it, or when it was about to sleep, goes to the word, too.)
  */
-static inline int loop_scheduler_post_own_(loop_scheduler *l, loop_scheduler_task *task)
+static inline bool loop_scheduler_needs_no_step_(const loop_scheduler *l, uint64_t word)
 {
-    if (loop_scheduler_closing_(l) == PLIM_ABORTING_ || l->over_) {
-        return ESHUTDOWN;
-    }
-    if ((plim_load_relaxed_(&l->word_.word) & ~LOOP_SCHEDULER_CLOSED_) != 0 ||
-        plim_load_relaxed_(&l->fresh_busy_) != 0) {
-        return loop_scheduler_push_(l, task, true);
-    }
-    loop_scheduler_append_fresh_(l, task);
-    return 0;
+    return (word & ~LOOP_SCHEDULER_CLOSED_) == 0 && plim_load_relaxed_(&l->fresh_busy_) == 0;
 }
 
-/* Takes a place in a bounded queue. */
-PLIM_SLOW_ int loop_scheduler_take_room_(loop_scheduler *l, int64_t timeout_ns)
+/* The queue is full: waits for a place in it. */
+PLIM_SLOW_ int loop_scheduler_await_room_(loop_scheduler *l, int64_t timeout_ns)
 {
-    int error = plim_try_acquire_(&l->room_, 1);
-    if (error != EAGAIN || timeout_ns < 0) {
-        return error;
-    }
-    if (timeout_ns == 0) {
-        return ETIMEDOUT;
+    int error;
+    if (timeout_ns <= 0) {
+        return timeout_ns < 0 ? EAGAIN : ETIMEDOUT;
     }
     if (loop_scheduler_is_current(l)) {
         return EDEADLK;
     }
     plim_place_ *here = *l->place_.here();
-    if (!plim_may_wait_(here, &l->place_, &l->room_)) {
+    if (!plim_may_wait_(here, &l->place_.goal, &l->room_)) {
         /* There may be room by now. */
-        return plim_try_acquire_(&l->room_, 1) == 0 ? 0 : EDEADLK;
+        return plim_acquire_(&l->room_, PLIM_WAITERS_MAX, 0) == 0 ? 0 : EDEADLK;
     }
     while ((error = plim_acquire_(&l->room_, PLIM_WAITERS_MAX, timeout_ns)) == EAGAIN) {
         plim_thread_yield_(); /* half a million threads stand there already */
@@ -68,13 +58,29 @@ static inline bool loop_scheduler_is_queued_(const loop_scheduler_task *task)
     return state == LOOP_SCHEDULER_QUEUED_ || state == LOOP_SCHEDULER_CANCELLED_;
 }
 
+/* Can it be queued? 0, EINVAL, EALREADY. */
+static inline int loop_scheduler_may_post_(const loop_scheduler_task *task)
+{
+    return task == NULL || task->run == NULL ? EINVAL
+           : loop_scheduler_is_queued_(task) ? EALREADY
+                                             : 0;
+}
+
+/* A post that is bounded, or the loop's own, or to a loop that sleeps or is closed. */
 PLIM_CALLED_ int loop_scheduler_post_slow_(loop_scheduler *l, loop_scheduler_task *task,
                                            int64_t timeout_ns)
 {
     bool own = loop_scheduler_is_current(l);
     /* The loop's own posts are bounded no more while it drains: room_ is closed. */
-    bool bounded = l->max_queue_ != 0 && !(own && loop_scheduler_closing_(l) != PLIM_OPEN_);
-    int error = bounded ? loop_scheduler_take_room_(l, timeout_ns) : 0;
+    bool bounded = l->max_queue_ != 0 && !(own && loop_scheduler_stage_(l) != PLIM_OPEN_);
+    int error = loop_scheduler_may_post_(task);
+    if (error != 0) {
+        return error;
+    }
+    if (bounded) {
+        error = plim_try_acquire_(&l->room_, 1);
+        error = error == EAGAIN ? loop_scheduler_await_room_(l, timeout_ns) : error;
+    }
     if (error == ESHUTDOWN && own) { /* this very moment */
         bounded = false;
     } else if (error != 0) {
@@ -83,65 +89,26 @@ PLIM_CALLED_ int loop_scheduler_post_slow_(loop_scheduler *l, loop_scheduler_tas
     uint64_t before = plim_load_relaxed_(&task->state_);
     plim_store_relaxed_(&task->state_,
                         LOOP_SCHEDULER_QUEUED_ | (bounded ? (uint64_t)LOOP_SCHEDULER_ROOM_ : 0));
-    error = own ? loop_scheduler_post_own_(l, task) : loop_scheduler_push_(l, task, false);
+    if (own && loop_scheduler_stage_(l) >= PLIM_ABORTING_) {
+        error = ESHUTDOWN;
+    } else if (own && loop_scheduler_needs_no_step_(l, plim_load_relaxed_(&l->word_.word))) {
+        loop_scheduler_append_fresh_(l, task);
+        return 0;
+    } else {
+        error = loop_scheduler_push_(l, task, own);
+    }
     if (error == 0) {
         return 0; /* the task may be gone, and so may the loop */
     }
     plim_store_relaxed_(&task->state_, before);
     task->older_ = NULL; /* as of every task that is not queued */
     if (bounded) {
-        plim_release_(&l->room_, 1);
+        loop_scheduler_release_(&l->room_);
     }
     return loop_scheduler_refuse_(l, error);
 }
 
-static inline int loop_scheduler_post(loop_scheduler *l, loop_scheduler_task *task)
-{
-    if (task == NULL || task->run == NULL) {
-        return EINVAL;
-    }
-    if (loop_scheduler_is_queued_(task)) {
-        return EALREADY;
-    }
-    uint64_t word = plim_load_relaxed_(&l->word_.word);
-    if (PLIM_LIKELY_(l->max_queue_ == 0)) {
-        if (loop_scheduler_is_current(l)) {
-            if (word == 0 && plim_load_relaxed_(&l->fresh_busy_) == 0) {
-                plim_store_relaxed_(&task->state_, LOOP_SCHEDULER_QUEUED_);
-                loop_scheduler_append_fresh_(l, task);
-                return 0;
-            }
-        } else {
-            /* The usual case: the loop is awake and open, and nothing but the word is needed. */
-            uint64_t state = plim_load_relaxed_(&task->state_);
-            plim_store_relaxed_(&task->state_, LOOP_SCHEDULER_QUEUED_);
-            while (PLIM_LIKELY_((word & LOOP_SCHEDULER_BITS_) == 0)) {
-                task->older_ = loop_scheduler_newest_(word);
-                if (PLIM_LIKELY_(plim_commit_release_(
-                        &l->word_, &word, loop_scheduler_step_(0, (uint64_t)(uintptr_t)task)))) {
-                    return 0;
-                }
-            }
-            plim_store_relaxed_(&task->state_, state);
-            task->older_ = NULL;
-        }
-    }
-    return loop_scheduler_post_slow_(l, task, LOOP_SCHEDULER_AT_ONCE_);
-}
-
-static inline int loop_scheduler_post_for(loop_scheduler *l, loop_scheduler_task *task,
-                                          int64_t timeout_ns)
-{
-    if (task == NULL || task->run == NULL) {
-        return EINVAL;
-    }
-    if (loop_scheduler_is_queued_(task)) {
-        return EALREADY;
-    }
-    return loop_scheduler_post_slow_(l, task, timeout_ns > 0 ? timeout_ns : 0);
-}
-
-static inline int loop_scheduler_cancel(loop_scheduler *l, loop_scheduler_task *task)
+PLIM_SLOW_ int loop_scheduler_cancel_(loop_scheduler *l, loop_scheduler_task *task)
 {
     loop_scheduler_lock_(l);
     uint64_t state = plim_load_relaxed_(&task->state_);

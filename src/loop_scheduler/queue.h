@@ -1,5 +1,6 @@
 /* The queue: from the word to what runs next, under the lock. */
 
+/* Appends a chain of so many tasks, which older_ and newer_ connect. */
 static inline void loop_scheduler_append_(loop_scheduler_queue_ *queue, loop_scheduler_task *oldest,
                                           loop_scheduler_task *newest, uint32_t count)
 {
@@ -40,7 +41,7 @@ PLIM_CALLED_ void loop_scheduler_take_in_(loop_scheduler *l)
     loop_scheduler_fresh_busy_(
         l, 1); /* until the word is empty, too: or a handler's post gets behind */
     if (l->fresh_.count != 0) {
-        l->posted_ += l->fresh_.count;
+        l->figures_.posted += l->fresh_.count;
         loop_scheduler_append_(&l->queue_, l->fresh_.oldest, l->fresh_.newest, l->fresh_.count);
         l->fresh_.oldest = l->fresh_.newest = NULL;
         l->fresh_.count = 0;
@@ -58,13 +59,14 @@ PLIM_CALLED_ void loop_scheduler_take_in_(loop_scheduler *l)
                 oldest = oldest->older_;
                 count++;
             }
-            l->posted_ += count;
+            l->figures_.posted += count;
             loop_scheduler_append_(&l->queue_, oldest, newest, count);
             break;
         }
     }
     loop_scheduler_fresh_busy_(l, 0);
-    l->peak_queued_ = l->queue_.count > l->peak_queued_ ? l->queue_.count : l->peak_queued_;
+    l->figures_.peak_queued =
+        l->queue_.count > l->figures_.peak_queued ? l->queue_.count : l->figures_.peak_queued;
 }
 
 /* A task of ours, to be queued: by push_, or under the lock by queue_ours_. */
@@ -76,8 +78,9 @@ static inline void loop_scheduler_prepare_(loop_scheduler_task *task,
     plim_store_relaxed_(&task->state_, LOOP_SCHEDULER_QUEUED_ | LOOP_SCHEDULER_OURS_);
 }
 
+/* Queues a task of ours that is prepared. Under the lock. */
 static inline void loop_scheduler_queue_ours_(loop_scheduler *l, loop_scheduler_task *task)
 {
     loop_scheduler_append_(&l->queue_, task, task, 1);
-    l->posted_++;
+    l->figures_.posted++;
 }

@@ -1,20 +1,27 @@
 /* Running the loop on the thread of the caller. */
 
+/* Does its own thread run it, or is about to? */
+static inline bool loop_scheduler_has_thread_(const loop_scheduler *l)
+{
+    return l->thread_state_ == LOOP_SCHEDULER_STARTING_ ||
+           l->thread_state_ == LOOP_SCHEDULER_RUNNING_;
+}
+
 /* The calling thread begins to run the loop. */
-PLIM_CALLED_ int loop_scheduler_enter_(loop_scheduler *l, bool own_thread)
+PLIM_SLOW_ int loop_scheduler_enter_(loop_scheduler *l, bool own_thread)
 {
     uint64_t self = plim_thread_id_();
     int64_t now = loop_scheduler_now_(l);
     loop_scheduler_lock_(l);
-    uint64_t other = plim_load_relaxed_(&l->place_.thread);
-    int error = other == self                                                   ? EDEADLK
-                : other != 0                                                    ? EBUSY
-                : l->thread_state_ == LOOP_SCHEDULER_HAS_THREAD_ && !own_thread ? EBUSY
-                : l->over_                                                      ? ESHUTDOWN
-                                                                                : 0;
+    uint64_t other = plim_load_relaxed_(&l->place_.goal.thread);
+    int error = other == self                                  ? EDEADLK
+                : other != 0                                   ? EBUSY
+                : loop_scheduler_has_thread_(l) && !own_thread ? EBUSY
+                : loop_scheduler_stage_(l) == PLIM_OVER_       ? ESHUTDOWN
+                                                               : 0;
     if (error == 0) {
         plim_place_ **here = l->place_.here();
-        plim_store_relaxed_(&l->place_.thread, self);
+        plim_store_relaxed_(&l->place_.goal.thread, self);
         plim_store_relaxed_(&l->runner_, self);
         l->place_.outer = *here;
         *here = &l->place_;
@@ -28,59 +35,68 @@ PLIM_CALLED_ int loop_scheduler_enter_(loop_scheduler *l, bool own_thread)
     return error;
 }
 
-/* Wakes the threads blocked in close. If the loop is over, wakes all of them; otherwise wakes one,
- * which takes over and runs what is left. */
-static inline void loop_scheduler_tell_closers_(loop_scheduler *l, plim_list_ *woken)
+/*
+ * Waits until something has changed, at most until then. Under the lock, which is let go in
+ * between. The caller looks again whether it was what it waits for, and at the clock.
+ *
+ * Why no change goes unnoticed. Four things are waited for: that a closed loop is over and its
+ * thread out of it, that nobody runs it, that its own thread has left it or need not do so any
+ * more, and that this thread is joined, or can be. All of them come under the lock: when a thread
+ * leaves the loop, when start knows its thread or that there is none, when a thread is joined, and
+ * when closing begins. Each of these four sections ends all waits, by unlock_and_wake_. Whoever
+ * waits has looked, and joined the list, in one section: so it saw the change, or is woken by it.
+ */
+PLIM_SLOW_ void loop_scheduler_wait_(loop_scheduler *l, int64_t until)
 {
-    if (l->over_) {
-        plim_end_waits_(woken, &l->closers_, 0);
-        return;
-    }
-    for (plim_node_ *at = l->closers_.first; at != NULL; at = at->next) {
-        if (plim_end_wait_(woken, &l->closers_, (plim_waiter_ *)(void *)at, EAGAIN)) {
-            return;
-        }
+    plim_waiter_ self;
+    plim_waiter_init_(&self);
+    plim_append_(&l->waiters_, &self.node);
+    loop_scheduler_unlock_(l);
+    int error = plim_sleep_(&self, until == PLIM_FOREVER ? until : until - plim_now_(), true);
+    loop_scheduler_lock_(l);
+    if (error != 0) {
+        plim_unlink_(&l->waiters_, &self.node);
     }
 }
 
-static inline void loop_scheduler_wake_closers_(plim_list_ *woken)
+/* Ends all waits, and the section. They are woken after it, for that may take a system call. */
+PLIM_SLOW_ void loop_scheduler_unlock_and_wake_(loop_scheduler *l)
 {
-    for (plim_node_ *next, *at = woken->first; at != NULL; at = next) {
+    plim_list_ woken = {NULL, NULL};
+    if (l->waiters_.first != NULL) {
+        plim_end_waits_(&woken, &l->waiters_, 0);
+    }
+    loop_scheduler_unlock_(l);
+    for (plim_node_ *next, *at = woken.first; at != NULL; at = next) {
         next = at->next; /* before it wakes: then its frame is gone */
-        plim_release_(&((plim_waiter_ *)(void *)at)->wake, 1);
+        loop_scheduler_release_(&((plim_waiter_ *)(void *)at)->wake);
     }
 }
 
 /* And ends to run it. Once the lock is let go somebody else may run, close and destroy it. */
-PLIM_CALLED_ void loop_scheduler_leave_(loop_scheduler *l, bool own_thread)
+PLIM_SLOW_ void loop_scheduler_leave_(loop_scheduler *l, bool own_thread)
 {
-    plim_list_ woken = {NULL, NULL};
     int64_t now = loop_scheduler_now_(l);
     loop_scheduler_lock_(l);
     loop_scheduler_count_sleep_(l);
-    l->busy_ += now - l->marked_;
-    l->running_ = NULL;
-    l->firing_ = NULL;
-    l->runs_ = false;
+    l->figures_.busy_ns += now - l->marked_;
+    l->what_ = LOOP_SCHEDULER_NOTHING_;
     *l->place_.here() = l->place_.outer;
-    plim_store_relaxed_(&l->place_.thread, 0);
+    plim_store_relaxed_(&l->place_.goal.thread, 0);
     plim_store_relaxed_(&l->runner_, 0);
     plim_store_relaxed_(&l->stop_, 0); /* whether it was seen or not: it was for this run */
     if (own_thread) {
-        l->thread_state_ = LOOP_SCHEDULER_ITS_OVER_;
+        l->thread_state_ = l->thread_state_ == LOOP_SCHEDULER_RUNNING_ ? LOOP_SCHEDULER_LEFT_
+                                                                       : LOOP_SCHEDULER_GONE_;
     }
     bool signals = loop_scheduler_watch_fd_(l);
     if (signals) {
-        plim_add_relaxed_(&l->wakers_, 1);
+        plim_reduce_(&l->wakers_, 1);
     }
-    if (loop_scheduler_closing_(l) != PLIM_OPEN_) {
-        loop_scheduler_tell_closers_(l, &woken);
-    }
-    loop_scheduler_unlock_(l);
-    loop_scheduler_wake_closers_(&woken);
+    loop_scheduler_unlock_and_wake_(l);
     if (signals) {
-        loop_scheduler_signal_fd_(l->fd_write_); /* is there while we are one of wakers_ */
-        loop_scheduler_wakes_no_more_(l);
+        loop_scheduler_signal_fd_(l->fd_write_); /* is there until we give back what we took */
+        loop_scheduler_release_(&l->wakers_);
     }
 }
 
@@ -88,17 +104,17 @@ PLIM_SLOW_ void loop_scheduler_wind_up_(loop_scheduler *l);
 
 /* A turn, or a sleep until then if there was nothing to do, or closing. Returns 0 something ran;
  * ETIMEDOUT nothing did; ECANCELED stopped; ESHUTDOWN all is over. */
-static inline int loop_scheduler_step_once_(loop_scheduler *l, int64_t until)
+PLIM_CALLED_ int loop_scheduler_step_once_(loop_scheduler *l, int64_t until)
 {
     for (;;) {
         if (loop_scheduler_stops_(l)) {
             return ECANCELED;
         }
         bool ran = loop_scheduler_turn_(l);
-        if (loop_scheduler_closing_(l) != PLIM_OPEN_) {
+        if (loop_scheduler_stage_(l) != PLIM_OPEN_) {
             loop_scheduler_wind_up_(l);
         }
-        if (ran || l->over_) {
+        if (ran || loop_scheduler_stage_(l) == PLIM_OVER_) {
             return ran ? 0 : ESHUTDOWN;
         }
         if (until <= 0 || (until != PLIM_FOREVER && plim_now_() >= until)) {
@@ -119,7 +135,7 @@ static inline void loop_scheduler_run_on_(loop_scheduler *l)
     }
 }
 
-static inline int loop_scheduler_run(loop_scheduler *l)
+PLIM_SLOW_ int loop_scheduler_run_(loop_scheduler *l)
 {
     int error = loop_scheduler_enter_(l, false);
     if (error == 0) {
@@ -130,8 +146,9 @@ static inline int loop_scheduler_run(loop_scheduler *l)
 }
 
 /* A turn, and what to say if nothing ran. */
-static inline int loop_scheduler_one_turn_(loop_scheduler *l, int64_t until, int nothing)
+PLIM_SLOW_ int loop_scheduler_run_once_(loop_scheduler *l, int64_t timeout_ns, int nothing)
 {
+    int64_t until = timeout_ns > 0 ? plim_deadline_(plim_now_(), timeout_ns) : 0;
     int error = loop_scheduler_enter_(l, false);
     if (error != 0) {
         return error;
@@ -139,21 +156,4 @@ static inline int loop_scheduler_one_turn_(loop_scheduler *l, int64_t until, int
     int end = loop_scheduler_step_once_(l, until);
     loop_scheduler_leave_(l, false);
     return end == ETIMEDOUT || end == ECANCELED ? nothing : end;
-}
-
-static inline int loop_scheduler_run_once(loop_scheduler *l, int64_t timeout_ns)
-{
-    int64_t until = timeout_ns > 0 ? plim_deadline_(plim_now_(), timeout_ns) : 0;
-    return loop_scheduler_one_turn_(l, until, ETIMEDOUT);
-}
-
-static inline int loop_scheduler_poll(loop_scheduler *l)
-{
-    return loop_scheduler_one_turn_(l, 0, EAGAIN);
-}
-
-static inline void loop_scheduler_stop(loop_scheduler *l)
-{
-    plim_store_relaxed_(&l->stop_, 1);
-    loop_scheduler_rouse_(l, 0); /* see loop_scheduler_sleep_ */
 }

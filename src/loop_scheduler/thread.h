@@ -6,6 +6,7 @@ PLIM_SLOW_ void loop_scheduler_thread_lost_(void *arg)
     loop_scheduler_leave_((loop_scheduler *)arg, true);
 }
 
+/* What the loop's own thread runs. */
 PLIM_SLOW_ plim_worker_result loop_scheduler_thread_(void *arg)
 {
     loop_scheduler *l = (loop_scheduler *)arg;
@@ -21,49 +22,44 @@ PLIM_SLOW_ plim_worker_result loop_scheduler_thread_(void *arg)
 /* Has the loop's own thread been told to stop, and not left the loop yet? */
 static inline bool loop_scheduler_is_stopping_(const loop_scheduler *l)
 {
-    return l->thread_state_ == LOOP_SCHEDULER_HAS_THREAD_ && loop_scheduler_stops_(l);
+    return loop_scheduler_has_thread_(l) && loop_scheduler_stops_(l);
 }
 
-/* Waits for the end of the loop's own thread, if it has left the loop. Under the lock, which is let
- * go meanwhile. This is not a wait for the loop: somebody else may run that by now. */
+/* Joins the loop's own thread, if it has left the loop, or waits until somebody else has. Under the
+ * lock, which is let go in between. This is not a wait for the loop: somebody else may run that by
+ * now. */
 PLIM_SLOW_ void loop_scheduler_reap_(loop_scheduler *l)
 {
-    while (l->thread_state_ == LOOP_SCHEDULER_ITS_OVER_) {
-        bool joins = l->thread_known_;
-        l->thread_known_ = false; /* so that nobody else joins it */
+    while (l->thread_state_ > LOOP_SCHEDULER_RUNNING_) {
+        if (l->thread_state_ != LOOP_SCHEDULER_LEFT_) {
+            loop_scheduler_wait_(l, PLIM_FOREVER);
+            continue;
+        }
+        l->thread_state_ = LOOP_SCHEDULER_JOINING_; /* so that nobody else does */
         loop_scheduler_unlock_(l);
-        if (joins) {
-            plim_worker_join_(l->thread_);
-        } else { /* who started it has yet to say which it is; or another joins it */
-            plim_nap_(plim_now_() + PLIM_NAP_NS_);
-        }
+        plim_worker_join_(l->thread_);
         loop_scheduler_lock_(l);
-        if (joins) {
-            l->thread_state_ = LOOP_SCHEDULER_NO_THREAD_;
-        }
+        l->thread_state_ = LOOP_SCHEDULER_NO_THREAD_;
+        loop_scheduler_unlock_and_wake_(l);
+        loop_scheduler_lock_(l);
     }
 }
 
-/* The same, and before that waits for a thread that has been told to stop: 0, EDEADLK. By naps and
- * not by a join, for the loop may be closed meanwhile, and then the thread stays, for works that
- * may wait for us. If somebody starts a newer thread after that, it is theirs, and not waited for.
- */
+/* The same, and before that waits for a thread that has been told to stop: 0, EDEADLK. Not by a
+ * join, for the loop may be closed in the meantime. Then the thread stays, for works that may wait
+ * for us. */
 PLIM_SLOW_ int loop_scheduler_reap_stopped_(loop_scheduler *l)
 {
-    int64_t pause = PLIM_NAP_NS_;
     if (loop_scheduler_is_stopping_(l)) {
-        loop_scheduler_unlock_(l);
         plim_place_ *here = *l->place_.here();
-        bool may = plim_may_wait_(here, &l->place_, NULL);
+        loop_scheduler_unlock_(l);
+        bool may = plim_may_wait_(here, &l->place_.goal, NULL);
         loop_scheduler_lock_(l);
-        while (may && loop_scheduler_is_stopping_(l)) {
-            loop_scheduler_unlock_(l);
-            plim_nap_(plim_now_() + pause);
-            pause = pause < PLIM_MS(1) ? 2 * pause : pause; /* a task may take its time */
-            loop_scheduler_lock_(l);
-        }
         if (!may) {
             return EDEADLK;
+        }
+        while (loop_scheduler_is_stopping_(l)) {
+            loop_scheduler_wait_(l, PLIM_FOREVER);
         }
         loop_scheduler_unlock_(l);
         plim_wait_over_(here);
@@ -73,23 +69,22 @@ PLIM_SLOW_ int loop_scheduler_reap_stopped_(loop_scheduler *l)
     return 0;
 }
 
-static inline int loop_scheduler_start(loop_scheduler *l)
+PLIM_SLOW_ int loop_scheduler_start_(loop_scheduler *l)
 {
-    plim_list_ woken = {NULL, NULL};
     plim_worker_thread thread;
     if (loop_scheduler_is_current(l)) {
         return EBUSY;
     }
     loop_scheduler_lock_(l);
     int error = loop_scheduler_reap_stopped_(l);
-    error = error != 0                                 ? error
-            : loop_scheduler_closing_(l) != PLIM_OPEN_ ? ESHUTDOWN
+    error = error != 0                               ? error
+            : loop_scheduler_stage_(l) != PLIM_OPEN_ ? ESHUTDOWN
             : l->thread_state_ != LOOP_SCHEDULER_NO_THREAD_ ||
-                    plim_load_relaxed_(&l->place_.thread) != 0
+                    plim_load_relaxed_(&l->place_.goal.thread) != 0
                 ? EBUSY
                 : 0;
     if (error == 0) {
-        l->thread_state_ = LOOP_SCHEDULER_HAS_THREAD_;
+        l->thread_state_ = LOOP_SCHEDULER_STARTING_;
     }
     loop_scheduler_unlock_(l);
     if (error != 0) {
@@ -99,13 +94,12 @@ static inline int loop_scheduler_start(loop_scheduler *l)
     loop_scheduler_lock_(l);
     if (error == 0) {
         l->thread_ = thread;
-        l->thread_known_ = true;
+        l->thread_state_ = l->thread_state_ == LOOP_SCHEDULER_GONE_ ? LOOP_SCHEDULER_LEFT_
+                                                                    : LOOP_SCHEDULER_RUNNING_;
     } else {
         l->thread_state_ = LOOP_SCHEDULER_NO_THREAD_;
-        loop_scheduler_tell_closers_(l, &woken);
     }
-    loop_scheduler_unlock_(l);
-    loop_scheduler_wake_closers_(&woken);
+    loop_scheduler_unlock_and_wake_(l);
     return error;
 }
 
@@ -115,7 +109,7 @@ static inline int loop_scheduler_fd(loop_scheduler *l)
     loop_scheduler_lock_(l);
     if (l->fd_ < 0) {
         loop_scheduler_open_fd_(l);
-        signals = plim_load_relaxed_(&l->place_.thread) == 0 && loop_scheduler_watch_fd_(l);
+        signals = plim_load_relaxed_(&l->place_.goal.thread) == 0 && loop_scheduler_watch_fd_(l);
     }
     int fd = l->fd_;
     if (signals) {
@@ -133,7 +127,7 @@ static inline int64_t loop_scheduler_next_timeout(loop_scheduler *l)
     int64_t next = (int64_t)plim_load_relaxed_(&l->next_timer_);
     bool ready = l->queue_.count != 0 || plim_load_relaxed_(&l->fresh_count_) != 0 ||
                  loop_scheduler_newest_(plim_load_relaxed_(&l->word_.word)) != NULL ||
-                 loop_scheduler_closing_(l) != l->wound_up_ || l->over_;
+                 l->recheck_ || loop_scheduler_stage_(l) == PLIM_OVER_;
     loop_scheduler_unlock_(l);
     return ready || next <= now ? 0 : next == PLIM_FOREVER ? next : next - now;
 }

@@ -9,17 +9,30 @@ static inline void loop_scheduler_tell_timer_(loop_scheduler_task *task, int sta
     timer->run(timer, ECANCELED);
 }
 
-/* Disarms it, or takes it back from being told. */
-static inline void loop_scheduler_disarm_(loop_scheduler *l, loop_scheduler_timer *timer)
+/* Is it armed, or about to be told that it was cancelled? */
+static inline bool loop_scheduler_is_pending_(const loop_scheduler_timer *timer)
+{
+    return timer->state_ == LOOP_SCHEDULER_ARMED_ ||
+           (timer->state_ == LOOP_SCHEDULER_UNTOLD_ && loop_scheduler_is_queued_(&timer->told_));
+}
+
+/* Disarms a timer that is pending, or takes it back from being told. */
+PLIM_SLOW_ void loop_scheduler_disarm_(loop_scheduler *l, loop_scheduler_timer *timer)
 {
     if (timer->state_ == LOOP_SCHEDULER_ARMED_) {
         plim_timers_disarm_(&l->timers_, &timer->timer_);
-    } else if (timer->state_ == LOOP_SCHEDULER_UNTOLD_ &&
-               loop_scheduler_is_queued_(&timer->told_)) {
+    } else {
         loop_scheduler_unlink_(&l->queue_, &timer->told_);
         plim_store_relaxed_(&timer->told_.state_, LOOP_SCHEDULER_TAKEN_);
-        l->posted_--;
+        l->figures_.posted--;
     }
+}
+
+/* Is its run being called, or about to be? */
+static inline bool loop_scheduler_is_firing_(const loop_scheduler *l,
+                                             const loop_scheduler_timer *timer)
+{
+    return l->running_ == timer && l->what_ == LOOP_SCHEDULER_TIMER_;
 }
 
 /* `closing`: even if the loop is being closed, as long as whoever closes has time. */
@@ -27,14 +40,16 @@ PLIM_CALLED_ int loop_scheduler_start_timer_(loop_scheduler *l, loop_scheduler_t
                                              int64_t delay_ns, int64_t period_ns, bool closing)
 {
     int64_t deadline = plim_deadline_(loop_scheduler_now_(l), delay_ns > 0 ? delay_ns : 0);
-    loop_scheduler_lock_(l);
-    if (loop_scheduler_closing_(l) != PLIM_OPEN_ && (!closing || l->late_)) {
+    loop_scheduler_lock_fast_(l);
+    if (loop_scheduler_stage_(l) != PLIM_OPEN_ && (!closing || l->until_ == 0)) {
         loop_scheduler_unlock_(l);
         return ESHUTDOWN;
     }
-    loop_scheduler_disarm_(l, timer);
-    if (timer->state_ == LOOP_SCHEDULER_IDLE_ && l->firing_ == timer) {
-        l->firing_ = NULL; /* that was another timer, in memory that has been used again */
+    if (loop_scheduler_is_pending_(timer)) {
+        loop_scheduler_disarm_(l, timer);
+    }
+    if (timer->state_ == LOOP_SCHEDULER_IDLE_ && loop_scheduler_is_firing_(l, timer)) {
+        l->what_ = LOOP_SCHEDULER_OTHER_; /* that was another timer, in memory used again */
     }
     timer->state_ = LOOP_SCHEDULER_ARMED_;
     timer->missed = 0;
@@ -48,17 +63,8 @@ PLIM_CALLED_ int loop_scheduler_start_timer_(loop_scheduler *l, loop_scheduler_t
     return 0;
 }
 
-static inline int loop_scheduler_timer_start(loop_scheduler *l, loop_scheduler_timer *timer,
-                                             int64_t delay_ns, int64_t period_ns)
-{
-    if (timer == NULL || timer->run == NULL) {
-        return EINVAL;
-    }
-    return loop_scheduler_start_timer_(l, timer, delay_ns, period_ns, false);
-}
-
 /* An armed timer is to be told that it was cancelled. */
-PLIM_SLOW_ void loop_scheduler_queue_told_(loop_scheduler *l, loop_scheduler_timer *timer)
+PLIM_CALLED_ void loop_scheduler_queue_told_(loop_scheduler *l, loop_scheduler_timer *timer)
 {
     timer->state_ = LOOP_SCHEDULER_UNTOLD_;
     loop_scheduler_prepare_(&timer->told_, loop_scheduler_tell_timer_, timer);
@@ -66,19 +72,19 @@ PLIM_SLOW_ void loop_scheduler_queue_told_(loop_scheduler *l, loop_scheduler_tim
     loop_scheduler_queue_ours_(l, &timer->told_);
 }
 
-static inline int loop_scheduler_timer_cancel(loop_scheduler *l, loop_scheduler_timer *timer)
+PLIM_CALLED_ int loop_scheduler_cancel_timer_(loop_scheduler *l, loop_scheduler_timer *timer)
 {
-    loop_scheduler_lock_(l);
+    loop_scheduler_lock_fast_(l);
     int answer = timer->state_ == LOOP_SCHEDULER_ARMED_   ? 0
                  : timer->state_ == LOOP_SCHEDULER_FIRED_ ? EALREADY
                                                           : ENOENT;
     if (answer == 0) {
-        loop_scheduler_disarm_(l, timer);
+        plim_timers_disarm_(&l->timers_, &timer->timer_);
         loop_scheduler_queue_told_(l, timer);
         loop_scheduler_rouse_locked_(l);
         /* A call that the loop has decided on may begin after this has returned. On the loop's own
          * thread it has begun. */
-        answer = l->firing_ == timer && !loop_scheduler_is_current(l) ? EBUSY : 0;
+        answer = loop_scheduler_is_firing_(l, timer) && !loop_scheduler_is_current(l) ? EBUSY : 0;
     }
     loop_scheduler_unlock_(l);
     return answer;

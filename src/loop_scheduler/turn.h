@@ -2,19 +2,19 @@
 
 PLIM_SLOW_ void loop_scheduler_hurry_(loop_scheduler *l);
 
-static inline int loop_scheduler_closing_(const loop_scheduler *l)
+static inline int loop_scheduler_stage_(const loop_scheduler *l)
 {
-    return (int)plim_load_relaxed_(&l->closing_);
+    return (int)plim_load_relaxed_(&l->stage_);
 }
 
 /* Is it to stop? Not while it is being closed. */
 static inline bool loop_scheduler_stops_(const loop_scheduler *l)
 {
-    return plim_load_relaxed_(&l->stop_) != 0 && loop_scheduler_closing_(l) == PLIM_OPEN_;
+    return plim_load_relaxed_(&l->stop_) != 0 && loop_scheduler_stage_(l) == PLIM_OPEN_;
 }
 
 /* Something has run while every single thing is timed: NULL if it was not a task. */
-PLIM_CALLED_ void loop_scheduler_took_(loop_scheduler *l, loop_scheduler_task *task)
+PLIM_SLOW_ void loop_scheduler_took_(loop_scheduler *l, loop_scheduler_task *task)
 {
     int64_t now = loop_scheduler_now_(l), elapsed = now - l->since_;
     bool slow = elapsed >= l->slow_ns_;
@@ -24,14 +24,14 @@ PLIM_CALLED_ void loop_scheduler_took_(loop_scheduler *l, loop_scheduler_task *t
     }
     loop_scheduler_lock_(l);
     l->since_ = now;
-    l->longest_ = elapsed > l->longest_ ? elapsed : l->longest_;
+    l->figures_.longest_ns = elapsed > l->figures_.longest_ns ? elapsed : l->figures_.longest_ns;
     loop_scheduler_unlock_(l);
 }
 
 /* Runs the oldest task of the queue; false if there is none. */
 PLIM_FAST_ bool loop_scheduler_run_next_(loop_scheduler *l)
 {
-    loop_scheduler_lock_(l);
+    loop_scheduler_lock_fast_(l);
     loop_scheduler_task *task = l->queue_.oldest;
     if (task == NULL) {
         loop_scheduler_unlock_(l);
@@ -39,23 +39,22 @@ PLIM_FAST_ bool loop_scheduler_run_next_(loop_scheduler *l)
     }
     uint64_t state = plim_load_relaxed_(&task->state_);
     bool cancelled = (state & LOOP_SCHEDULER_STATE_) == LOOP_SCHEDULER_CANCELLED_ ||
-                     loop_scheduler_closing_(l) == PLIM_ABORTING_;
+                     loop_scheduler_stage_(l) >= PLIM_ABORTING_;
     loop_scheduler_unlink_(&l->queue_, task);
     task->older_ = task->newer_ = NULL; /* so that a post that is refused can restore them */
     plim_store_release_(&task->state_, LOOP_SCHEDULER_TAKEN_); /* see loop_scheduler_is_queued_ */
     void (*run)(loop_scheduler_task *, int) = task->run;
     loop_scheduler_task *shown = (state & LOOP_SCHEDULER_OURS_) != 0 ? NULL : task;
-    l->running_ = shown;
-    l->firing_ = NULL;
-    l->runs_ = true;
-    ++*(cancelled ? &l->cancelled_ : &l->ran_);
+    l->running_ = task;
+    l->what_ = shown != NULL ? LOOP_SCHEDULER_TASK_ : LOOP_SCHEDULER_OTHER_;
+    ++*(cancelled ? &l->figures_.cancelled : &l->figures_.ran);
     loop_scheduler_unlock_(l);
 
     if ((state & LOOP_SCHEDULER_ROOM_) != 0) {
         plim_release_(&l->room_, 1);
     }
     run(task, cancelled ? ECANCELED : 0);
-    if (l->timed_) {
+    if (l->slow_ns_ > 0) {
         loop_scheduler_took_(l, shown);
     }
     return true;
@@ -78,8 +77,7 @@ static inline void loop_scheduler_arm_(loop_scheduler *l, loop_scheduler_timer *
 
 /* A periodic timer is about to be called: when again? It keeps its phase, and leaves out what it
  * has missed. */
-static inline void loop_scheduler_rearm_(loop_scheduler *l, loop_scheduler_timer *timer,
-                                         int64_t now)
+PLIM_SLOW_ void loop_scheduler_rearm_(loop_scheduler *l, loop_scheduler_timer *timer, int64_t now)
 {
     int64_t next = plim_deadline_(timer->timer_.at, timer->period_);
     if (next <= now) {
@@ -98,9 +96,9 @@ static inline void loop_scheduler_look_ahead_(loop_scheduler *l)
 
 /* Calls the first timer that is due, unless it was started after this round began, that is, with a
  * sequence of `bound` or more; false if there is none. */
-PLIM_CALLED_ bool loop_scheduler_fire_next_(loop_scheduler *l, int64_t now, uint64_t bound)
+PLIM_HOT_ bool loop_scheduler_fire_next_(loop_scheduler *l, int64_t now, uint64_t bound)
 {
-    loop_scheduler_lock_(l);
+    loop_scheduler_lock_fast_(l);
     plim_timer_ *due = plim_timers_take_due_(&l->timers_, now, bound);
     if (due == NULL) {
         loop_scheduler_look_ahead_(l);
@@ -113,14 +111,13 @@ PLIM_CALLED_ bool loop_scheduler_fire_next_(loop_scheduler *l, int64_t now, uint
     } else {
         timer->state_ = LOOP_SCHEDULER_FIRED_;
     }
-    l->running_ = NULL;
-    l->firing_ = timer;
-    l->runs_ = true;
-    l->fired_++;
+    l->running_ = timer;
+    l->what_ = LOOP_SCHEDULER_TIMER_;
+    l->figures_.fired++;
     loop_scheduler_unlock_(l);
 
     timer->run(timer, 0);
-    if (l->timed_) {
+    if (l->slow_ns_ > 0) {
         loop_scheduler_took_(l, NULL);
     }
     return true;
@@ -131,9 +128,9 @@ static inline void loop_scheduler_count_sleep_(loop_scheduler *l)
 {
     if (l->asleep_) {
         l->since_ = l->awake_at_ > l->since_ ? l->awake_at_ : l->since_;
-        l->idle_ += l->since_ - l->marked_;
+        l->figures_.idle_ns += l->since_ - l->marked_;
         l->marked_ = l->since_;
-        l->wakes_ += l->was_woken_;
+        l->figures_.wakes += l->was_woken_;
         l->asleep_ = false;
     }
 }
@@ -145,7 +142,7 @@ static inline void loop_scheduler_count_sleep_(loop_scheduler *l)
  * ran. since_ is the time when it begins, and when it ends.
  */
 enum { LOOP_SCHEDULER_ROUND_ = 64 };
-PLIM_CALLED_ bool loop_scheduler_turn_(loop_scheduler *l)
+PLIM_HOT_ bool loop_scheduler_turn_(loop_scheduler *l)
 {
     bool ran = false, more = true;
     loop_scheduler_lock_(l);
@@ -177,33 +174,22 @@ PLIM_CALLED_ bool loop_scheduler_turn_(loop_scheduler *l)
             break;
         }
         ran = true;
-        more = (fired == LOOP_SCHEDULER_ROUND_ || (tasks > 0 && done > 0)) &&
-               !loop_scheduler_stops_(l);
-        bool drains = loop_scheduler_closing_(l) == PLIM_DRAINING_;
+        more = fired == LOOP_SCHEDULER_ROUND_ || tasks > 0;
+        bool drains = loop_scheduler_stage_(l) == PLIM_DRAINING_;
         int64_t drained = drains ? plim_now_() : 0;
         now = loop_scheduler_now_(l);
         loop_scheduler_lock_(l);
         int64_t elapsed = now - l->since_;
-        l->longest_ = elapsed > l->longest_ ? elapsed : l->longest_;
+        l->figures_.longest_ns =
+            elapsed > l->figures_.longest_ns ? elapsed : l->figures_.longest_ns;
         l->since_ = now;
-        if (drains && drained >= l->drain_until_) {
+        if (drains && drained >= l->until_) {
             loop_scheduler_hurry_(l);
         }
     }
-    l->running_ = NULL;
-    l->firing_ = NULL;
-    l->runs_ = false;
+    l->what_ = LOOP_SCHEDULER_NOTHING_;
     loop_scheduler_unlock_(l);
     return ran;
-}
-
-/* Reads the clock. */
-static inline void loop_scheduler_renew_(loop_scheduler *l)
-{
-    int64_t now = loop_scheduler_now_(l);
-    loop_scheduler_lock_(l);
-    l->since_ = now > l->since_ ? now : l->since_;
-    loop_scheduler_unlock_(l);
 }
 
 /* Looks for a while whether something is posted. If the last sleep was over at once, the CPU is
@@ -249,15 +235,15 @@ PLIM_SLOW_ void loop_scheduler_spin_(loop_scheduler *l)
  * the lock: it sets stop_ and then makes a step of the word. If that is before the one that sets
  * ASLEEP, which acquires, stop_ is seen below; if it is after it, it ends the sleep.
  */
-PLIM_CALLED_ void loop_scheduler_sleep_(loop_scheduler *l, int64_t until)
+PLIM_SLOW_ void loop_scheduler_sleep_(loop_scheduler *l, int64_t until)
 {
     loop_scheduler_spin_(l);
-    loop_scheduler_renew_(l);
+    int64_t now = loop_scheduler_now_(l);
     loop_scheduler_lock_(l);
+    l->since_ = now > l->since_ ? now : l->since_;
     int64_t before = l->since_, next = (int64_t)plim_load_relaxed_(&l->next_timer_);
     uint64_t word = plim_load_relaxed_(&l->word_.word);
-    bool sleeps = l->queue_.count == 0 && l->fresh_.count == 0 && next > before &&
-                  loop_scheduler_closing_(l) == l->wound_up_;
+    bool sleeps = l->queue_.count == 0 && l->fresh_.count == 0 && next > before && !l->recheck_;
     bool asleep = false;
     while (sleeps && !asleep && loop_scheduler_newest_(word) == NULL) {
         asleep = plim_commit_acquire_(&l->word_, &word,
@@ -271,10 +257,10 @@ PLIM_CALLED_ void loop_scheduler_sleep_(loop_scheduler *l, int64_t until)
     if (l->fresh_.count != 0) { /* a signal handler on this thread: from now on it uses the word */
         until = 0;
     }
-    l->busy_ += before - l->marked_;
+    l->figures_.busy_ns += before - l->marked_;
     l->marked_ = before;
     l->asleep_ = true;
-    l->sleeps_++;
+    l->figures_.sleeps++;
     loop_scheduler_unlock_(l);
 
     if (!loop_scheduler_stops_(l)) {
@@ -285,16 +271,8 @@ PLIM_CALLED_ void loop_scheduler_sleep_(loop_scheduler *l, int64_t until)
         plim_park_(&l->word_, PLIM_LANE_NORMAL, plim_half_(word, PLIM_LANE_NORMAL),
                    timer < until ? timer : until);
     }
-    word = plim_load_relaxed_(&l->word_.word);
-    while ((word & LOOP_SCHEDULER_ASLEEP_) != 0) {
-        if (plim_commit_relaxed_(&l->word_, &word,
-                                 loop_scheduler_step_(0, word & ~LOOP_SCHEDULER_ASLEEP_))) {
-            asleep = false;
-            break;
-        }
-    }
-
+    /* If somebody else has cleared ASLEEP, it has made a wake-up call. */
+    l->was_woken_ = !loop_scheduler_clear_(l, LOOP_SCHEDULER_ASLEEP_);
     l->awake_at_ = loop_scheduler_now_(l);
-    l->was_woken_ = asleep; /* it was somebody else who cleared ASLEEP, and so called */
     l->brief_ = l->awake_at_ - before < PLIM_HURRIED_NS_;
 }

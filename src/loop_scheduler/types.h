@@ -11,8 +11,22 @@ struct loop_scheduler_task {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) state_;
 };
 
-/* States of a task. The poster goes from NEVER or TAKEN to QUEUED before it publishes the task;
- * everything else happens under the lock. */
+/*
+ * Where a task is. Its poster makes it QUEUED before it publishes it, and takes that back if it is
+ * refused. Everything else happens under the lock.
+ *
+ *   state       listed in            moved by, to
+ *   NEVER       nothing              its poster: QUEUED
+ *   QUEUED      the word, or fresh_  the loop, when it is its turn: TAKEN; cancel: CANCELLED. A
+ *               if the loop's own    call that gives up takes its own task out instead, wherever
+ *               thread has posted    that is
+ *               it; then queue_
+ *   CANCELLED   as QUEUED            the loop, when it is its turn: TAKEN
+ *   TAKEN       nothing              its poster: QUEUED
+ *
+ * The loop moves what is in the word and in fresh_ to queue_ (loop_scheduler_take_in_). The told_
+ * of a timer goes to queue_ at once, CANCELLED; a start that comes before its turn makes it TAKEN.
+ */
 enum {
     LOOP_SCHEDULER_NEVER_,     /* all zero: never posted */
     LOOP_SCHEDULER_QUEUED_,    /* */
@@ -36,6 +50,21 @@ struct loop_scheduler_timer {
     loop_scheduler_task told_; /* tells its cancellation */
 };
 
+/*
+ * Where a timer is. All changes are made under the lock.
+ *
+ *   state    listed in        moved by, to
+ *   IDLE     nothing          timer_start: ARMED
+ *   ARMED    timers_          the loop, when it is due: FIRED; if it is periodic it stays ARMED,
+ *                             for the next time. timer_cancel, close: UNTOLD
+ *   FIRED    nothing          timer_start: ARMED
+ *   UNTOLD   queue_, by       timer_start: ARMED; if it has not been told yet, it never is
+ *            told_, until it
+ *            is told
+ *
+ * From any of them timer_start leads to ARMED, anew. The timer of a coroutine is made IDLE when the
+ * coroutine goes on before it is due.
+ */
 enum {
     LOOP_SCHEDULER_IDLE_,  /* all zero: never started */
     LOOP_SCHEDULER_ARMED_, /* */
@@ -51,11 +80,24 @@ struct loop_scheduler_work {
     /* Private. */
     int status_; /* for `then`; the executor's thread's, until back_ is published */
     loop_scheduler *loop_;
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) stage_;
-    loop_scheduler_task back_;
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) state_; /* LOOP_SCHEDULER_HOME_ and so on */
+    loop_scheduler_task back_;                  /* brings it back to the loop */
 };
 
-/* Stages of a work. */
+/*
+ * Where a work is. One compare-exchange decides whether it begins.
+ *
+ *   state     is in                 moved by, to
+ *   HOME      nothing               offload: AWAY
+ *   AWAY      the executor          the executor's thread: BEGUN, or REVOKED if the loop is
+ *                                   ABORTING; work_cancel: REVOKED; offload, if the executor
+ *                                   refuses: what it was before
+ *   REVOKED   the executor; then    the loop, when it takes back_: BACK
+ *             the word, by back_
+ *   BEGUN     a thread; then the    likewise
+ *             word, by back_
+ *   BACK      nothing               offload: AWAY
+ */
 enum {
     LOOP_SCHEDULER_HOME_,    /* all zero: never offloaded */
     LOOP_SCHEDULER_AWAY_,    /* given to the executor */
@@ -97,33 +139,62 @@ typedef struct loop_scheduler_queue_ {
     uint32_t count;
 } loop_scheduler_queue_;
 
+/* What the calls of the API do when their fast path does not do. init puts a pointer to these into
+ * the loop. So a file that only posts contains its fast path, and the rest is in the file that
+ * initialises. The descriptor, offload, coroutines and health are not here, for few programs use
+ * them: a file that does so contains them, and they reach the rest through this table. */
+typedef struct loop_scheduler_slow_ {
+    int (*post)(loop_scheduler *l, loop_scheduler_task *task, int64_t timeout_ns);
+    int (*push)(loop_scheduler *l, loop_scheduler_task *task, bool always);
+    int (*cancel)(loop_scheduler *l, loop_scheduler_task *task);
+    int (*call)(loop_scheduler *l, int (*fn)(void *), void *arg, int *result, int64_t timeout_ns);
+    int (*start_timer)(loop_scheduler *l, loop_scheduler_timer *timer, int64_t delay_ns,
+                       int64_t period_ns, bool closing);
+    int (*cancel_timer)(loop_scheduler *l, loop_scheduler_timer *timer);
+    int (*start)(loop_scheduler *l);
+    int (*run)(loop_scheduler *l);
+    int (*run_once)(loop_scheduler *l, int64_t timeout_ns, int nothing);
+    void (*rouse)(loop_scheduler *l, uint64_t bits);
+    int (*close)(loop_scheduler *l, int how, int64_t timeout_ns);
+    int (*destroy)(loop_scheduler *l);
+} loop_scheduler_slow_;
+
 enum { LOOP_SCHEDULER_LINE_ = 64 };
 
+/*
+ * The loop. Its lock is that of place_.
+ *
+ *   by posters         word_, runner_, slow_, max_queue_, without the lock; room_, by its own
+ *                      steps; fd_write_, by whoever has cleared WATCHED, which comes with it
+ *   by the loop's      fresh_, fresh_busy_, was_woken_, awake_at_, cpus_, brief_, rounds_. It alone
+ *   thread alone       changes since_ and suspended_, under the lock, and so reads them without it
+ *   atomic             stop_: anybody sets it. stage_, next_timer_: change under the lock, and are
+ *                      read without it as a hint. fresh_count_, for others to see. rejected_ and
+ *                      wakers_, by their own steps
+ *   constant           slow_, max_queue_, and what stands under that heading
+ *   under the lock     everything else
+ *
+ * What is used most is at the beginning, where its offset takes one byte of an instruction.
+ */
 struct loop_scheduler {
-    /* What posters touch, in a cache line of its own. */
-    plim_counter word_;
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) runner_; /* as place_.thread, here for posters */
-    uint32_t max_queue_;                         /* constant; 0: it is not bounded */
-    char gap_[LOOP_SCHEDULER_LINE_];
-    plim_counter room_; /* places left in the queue, if it is bounded; in another line */
-    char second_gap_[LOOP_SCHEDULER_LINE_];
-
-    /* The lock, and what is read with it for each task. */
-    plim_place_ place_;                              /* its lock is the loop's */
+    /* The lock, and what is used with it for each task. */
+    plim_place_ place_;
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) stop_;       /* 1: somebody wants it to stop */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) next_timer_; /* no timer is due before, and perhaps none
                                                         then: after a cancel, or if there are very
-                                                        many. Under the lock, but read without it as
-                                                        a hint */
+                                                        many */
     loop_scheduler_queue_ queue_;                    /* what has been taken in, oldest first */
-    loop_scheduler_task *running_;                   /* the user's task that runs */
-    bool runs_;                                      /* something does */
-    bool timed_;                                     /* slow_ns is set; constant */
-    int wound_up_;                                /* the value of closing_ that the loop has seen */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) closing_; /* PLIM_OPEN_ and so on; changes under
-                                                     the lock */
-    int64_t since_;                               /* when the clock was last read */
-    uint64_t posted_, ran_, cancelled_;
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) stage_;      /* PLIM_OPEN_ and so on: see close */
+    int64_t since_;                                  /* when the clock was last read */
+    void *running_; /* the task or timer that what_ speaks of, and whose call may have yet to begin.
+                       A timer is only compared: its run may have freed it */
+    unsigned char what_; /* runs: LOOP_SCHEDULER_NOTHING_ and so on */
+    bool recheck_;       /* it closes, and the loop has to look what is left before it sleeps */
+    bool asleep_;        /* since marked_ */
+    bool was_woken_;     /* by somebody, from the last sleep, */
+    int64_t awake_at_;   /* which ended then */
+    int64_t marked_;     /* until when busy_ns and idle_ns count */
+    loop_scheduler_stats figures_; /* without those that a snapshot works out */
 
     /* Posts of the loop's own thread that have not been joined to the queue; that thread's alone,
      * and a signal handler's on it. */
@@ -131,26 +202,14 @@ struct loop_scheduler {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) fresh_count_; /* for others to see */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) fresh_busy_;  /* 1: keep out, we are in the middle of it */
 
-    /* The rest, under the lock if not said otherwise. */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) rejected_; /* atomic by itself */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) wakers_;   /* threads about to write to fd_: see there */
-    uint64_t wakes_, sleeps_, fired_;
-    uint32_t peak_queued_;
-    int64_t busy_, idle_, longest_;
-    int64_t marked_;       /* until when busy_ and idle_ count */
-    bool asleep_;          /* since marked_ */
-    bool was_woken_;       /* by somebody; the loop's thread's, until the sleep is counted, */
-    int64_t awake_at_;     /* and so is this */
-    uint32_t offloaded_;   /* works that are not back */
+    /* What is used now and then. */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) rejected_;
+    plim_counter wakers_;  /* less one for each thread that is about to write to fd_write_ */
     plim_list_ suspended_; /* coroutines that await an event, by kept_ */
-    uint32_t suspended_count_;
-    plim_list_ closers_;  /* threads that wait for the end */
-    int64_t drain_until_; /* when DRAIN becomes NOW */
-    bool hurried_;        /* it did */
-    bool late_;         /* the time of one who closes is over: coroutines must not wait any more */
-    bool over_;         /* closed, and nothing is left */
-    bool thread_known_; /* thread_ is set, and nobody joins it yet */
-    int thread_state_;  /* LOOP_SCHEDULER_NO_THREAD_ and so on */
+    plim_list_ waiters_;   /* threads in close, destroy and start: see loop_scheduler_wait_ */
+    int64_t until_;        /* when the time of the first who closes is over; 0: it is, so coroutines
+                              must not wait any more; PLIM_FOREVER: nobody has said */
+    int thread_state_;     /* LOOP_SCHEDULER_NO_THREAD_ and so on */
     plim_worker_thread thread_;
     int fd_, fd_write_; /* -1: there is none; written to by posters, see wakers_ */
     uint64_t fd_owed_;  /* bytes (Linux: counts) that were or will be written and not read */
@@ -167,28 +226,66 @@ struct loop_scheduler {
     size_t stack_size_;
     char name_[16];
 
-    /* Timers, under the lock. */
-    const void *firing_; /* the timer whose call has been decided on, and may have yet to begin; or
-                            NULL. For comparison only: its run may have freed it */
-    plim_timers_ timers_;
+    /* What posters touch, in cache lines of its own: room_ in another one than the word. */
+    char gap_[LOOP_SCHEDULER_LINE_];
+    plim_counter word_;
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) runner_; /* as place_.goal.thread, here for posters */
+    const loop_scheduler_slow_ *slow_;           /* constant */
+    uint32_t max_queue_;                         /* constant; 0: it is not bounded */
+    char second_gap_[LOOP_SCHEDULER_LINE_];
+    plim_counter room_; /* places left in the queue, if it is bounded */
+    char third_gap_[LOOP_SCHEDULER_LINE_];
+
+    plim_timers_ timers_; /* the largest part */
 };
 
+/* What runs. */
 enum {
-    LOOP_SCHEDULER_NO_THREAD_,  /* */
-    LOOP_SCHEDULER_HAS_THREAD_, /* it runs the loop, or is about to */
-    LOOP_SCHEDULER_ITS_OVER_    /* it has left the loop, and has to be joined */
+    LOOP_SCHEDULER_NOTHING_,
+    LOOP_SCHEDULER_TASK_,  /* of the user's */
+    LOOP_SCHEDULER_TIMER_, /* */
+    LOOP_SCHEDULER_OTHER_  /* a call, the end of a work, ... */
 };
 
-static inline void loop_scheduler_lock_(loop_scheduler *l)
+/*
+ * The loop's own thread. All changes are made under the lock.
+ *
+ *   state       thread_   moved by, to
+ *   NO_THREAD   not set   start: STARTING
+ *   STARTING    not set   start, when the thread is made: RUNNING; if none can be had: NO_THREAD;
+ *                         the thread, if it leaves the loop before that: GONE
+ *   RUNNING     set       the thread, when it leaves the loop: LEFT
+ *   GONE        not set   start, when it has noted thread_: LEFT
+ *   LEFT        set       whoever joins it: JOINING
+ *   JOINING     set       the same, when it is joined: NO_THREAD
+ */
+enum {
+    LOOP_SCHEDULER_NO_THREAD_,
+    LOOP_SCHEDULER_STARTING_, /* being made; it may run the loop already */
+    LOOP_SCHEDULER_RUNNING_,  /* it runs the loop, or is about to */
+    LOOP_SCHEDULER_GONE_,     /* it has left the loop before start has noted which it is */
+    LOOP_SCHEDULER_LEFT_,     /* it has left the loop, and has to be joined */
+    LOOP_SCHEDULER_JOINING_   /* somebody joins it */
+};
+
+/* To take the lock exists twice: inlined where every task and timer passes, by this name, and once
+ * as a function for all others. */
+PLIM_FAST_ void loop_scheduler_lock_fast_(loop_scheduler *l)
 {
-    plim_spin_lock_(&l->place_.lock);
+    plim_spin_lock_(&l->place_.goal.lock);
+}
+
+PLIM_CALLED_ void loop_scheduler_lock_(loop_scheduler *l)
+{
+    loop_scheduler_lock_fast_(l);
 }
 
 static inline void loop_scheduler_unlock_(loop_scheduler *l)
 {
-    plim_spin_unlock_(&l->place_.lock);
+    plim_spin_unlock_(&l->place_.goal.lock);
 }
 
+/* By the clock of the user's, if there is one. */
 static inline int64_t loop_scheduler_now_(const loop_scheduler *l)
 {
     return l->clock_ != NULL ? l->clock_(l->user_) : plim_now_();

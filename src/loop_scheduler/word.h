@@ -41,42 +41,46 @@ static inline loop_scheduler_task *loop_scheduler_newest_(uint64_t word)
     return (loop_scheduler_task *)(uintptr_t)(word & ~LOOP_SCHEDULER_BITS_);
 }
 
+/* A step of the word; it wakes the loop if that sleeps. */
 static inline plim_step loop_scheduler_step_(uint64_t before, uint64_t after)
 {
     plim_step step = {after, (before & LOOP_SCHEDULER_ASLEEP_) != 0, 0, 0};
     return step;
 }
 
-/* Makes the descriptor readable. Failing with EAGAIN it is so already, and nothing else can. */
-PLIM_SLOW_ void loop_scheduler_signal_fd_(int fd);
-
-PLIM_SLOW_ void loop_scheduler_wakes_no_more_(loop_scheduler *l)
+/* Releases a permit. A function of its own, for all that are not in a hurry. */
+PLIM_SLOW_ void loop_scheduler_release_(plim_counter *c)
 {
-    uint64_t wakers = plim_load_relaxed_(&l->wakers_);
-    while (!plim_cas_release_(&l->wakers_, &wakers, wakers - 1)) {
-        continue;
-    }
+    plim_release_(c, 1);
 }
+
+/* Makes the descriptor readable. EAGAIN means that it is so already; no other error can occur. */
+PLIM_SLOW_ void loop_scheduler_signal_fd_(int fd);
 
 /*
  * A step that clears WATCHED. The descriptor may be closed, and its number given to another file,
- * as soon as the task that this publishes has run; so the thread is counted in wakers_ before the
- * step, and destroy waits until that is 0 again. That is the last touch.
+ * as soon as the task that this publishes has run. So the thread takes one from wakers_ before the
+ * step, into debt, and gives it back when it has written: its last touch. destroy adds one, and
+ * waits until it can have it: then nobody is in between.
  */
 PLIM_SLOW_ bool loop_scheduler_unwatch_(loop_scheduler *l, uint64_t *word, uint64_t after)
 {
-    plim_add_relaxed_(&l->wakers_, 1);
+    plim_reduce_(&l->wakers_, 1);
     (void)plim_load_acquire_(&l->word_.word); /* WATCHED came with fd_write_ */
-    bool done = plim_commit_release_(&l->word_, word, loop_scheduler_step_(*word, after));
+    const uint64_t seen = *word;
+    bool done = false;
+    while (!done && *word == seen) { /* it may fail for no reason */
+        done = plim_commit_release_(&l->word_, word, loop_scheduler_step_(seen, after));
+    }
     if (done) {
         loop_scheduler_signal_fd_(l->fd_write_);
     }
-    loop_scheduler_wakes_no_more_(l);
+    loop_scheduler_release_(&l->wakers_);
     return done;
 }
 
 /* Publishes a task. `always`: even if closed. After the step nothing is touched. */
-PLIM_FAST_ int loop_scheduler_push_(loop_scheduler *l, loop_scheduler_task *task, bool always)
+PLIM_CALLED_ int loop_scheduler_push_(loop_scheduler *l, loop_scheduler_task *task, bool always)
 {
     uint64_t word = plim_load_relaxed_(&l->word_.word);
     for (;;) {
@@ -116,14 +120,27 @@ static inline void loop_scheduler_rouse_locked_(loop_scheduler *l)
 {
     if ((plim_load_relaxed_(&l->word_.word) & (LOOP_SCHEDULER_ASLEEP_ | LOOP_SCHEDULER_WATCHED_)) !=
         0) {
-        loop_scheduler_rouse_(l, 0);
+        l->slow_->rouse(l, 0);
     }
+}
+
+/* Clears a bit that the loop has set for itself; false if somebody else has. Relaxed: it publishes
+ * nothing. */
+PLIM_SLOW_ bool loop_scheduler_clear_(loop_scheduler *l, uint64_t bit)
+{
+    uint64_t word = plim_load_relaxed_(&l->word_.word);
+    while ((word & bit) != 0) {
+        if (plim_commit_relaxed_(&l->word_, &word, loop_scheduler_step_(0, word & ~bit))) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Something that a loop which is being closed may have waited for is gone, without a trace: so it
  * has to look once more whether it is over. Under the lock. */
 static inline void loop_scheduler_less_is_left_(loop_scheduler *l)
 {
-    l->wound_up_ = PLIM_OPEN_;
+    l->recheck_ = plim_load_relaxed_(&l->stage_) != PLIM_OPEN_;
     loop_scheduler_rouse_locked_(l);
 }

@@ -4,7 +4,14 @@
 static inline void weighted_sem_left_queue_(weighted_sem *w, const weighted_sem_sleeper_ *sleeper)
 {
     plim_store_relaxed_(&w->waiting, plim_load_relaxed_(&w->waiting) - sleeper->counted);
-    w->favoured = w->favoured == sleeper ? NULL : w->favoured;
+}
+
+/* Sees to B2: if tasks are ready, a worker is on its way. One that is leaving is, too. */
+static inline void weighted_sem_rouse_(weighted_sem *w, weighted_sem_section_ *s)
+{
+    if (plim_load_relaxed_(&w->ready) != 0) {
+        plim_crew_rouse_(&w->crew, &s->woken);
+    }
 }
 
 /* Gives a task to the workers that there are; false if none is free for it. */
@@ -12,34 +19,37 @@ static inline bool weighted_sem_hand_over_(weighted_sem *w, weighted_sem_section
                                            const weighted_sem_task_ *task)
 {
     uint64_t ready = plim_load_relaxed_(&w->ready);
-    if (ready == w->searching) {
-        plim_node_ *idle = w->parked.first;
-        while (idle != NULL &&
-               !plim_end_wait_(&s->woken, &w->parked, (plim_waiter_ *)(void *)idle, 0)) {
-            idle = idle->next; /* that one is leaving */
-        }
-        if (idle == NULL) {
-            return false;
-        }
-        w->searching++;
+    if (ready == w->idle) {
+        return false;
     }
-    w->ready_ring[(w->ready_first + (size_t)ready) % w->ready_capacity] = *task;
+    plim_node_ *slot = w->spare; /* there is one for each worker */
+    w->spare = slot->next;
+    ((weighted_sem_slot_ *)(void *)slot)->task = *task;
+    plim_append_(&w->ready_tasks, slot);
     plim_store_relaxed_(&w->ready, ready + 1);
+    weighted_sem_rouse_(w, s);
     return true;
 }
 
 /* Takes the weight for the sleeper's task, and hands the task over if a worker is free for it. */
-static inline void weighted_sem_let_in_(weighted_sem *w, weighted_sem_section_ *s,
-                                        weighted_sem_sleeper_ *sleeper)
+static inline void weighted_sem_admit_one_(weighted_sem *w, weighted_sem_section_ *s,
+                                           weighted_sem_sleeper_ *sleeper)
 {
-    s->word = weighted_sem_taken_(s->word, sleeper->weight, sleeper->job);
+    s->word = weighted_sem_admitted_(s->word, sleeper->weight, sleeper->job);
     sleeper->task.weight = sleeper->weight;
     sleeper->task.epoch = w->epoch;
     if (sleeper->job) {
         sleeper->task.sequence = plim_add_relaxed_(&w->started, 1) + 1;
     }
-    const bool starts = sleeper->task.fn != NULL && w->executor.execute == NULL;
+    const bool starts = sleeper->task.fn != NULL && w->fixed.executor.execute == NULL;
     sleeper->handed = starts && weighted_sem_hand_over_(w, s, &sleeper->task);
+}
+
+/* How much weight may bypass a caller that has become the first in the queue. */
+static inline uint64_t weighted_sem_credit_(const weighted_sem *w)
+{
+    const uint64_t total = plim_load_relaxed_(&w->total), budget = w->fixed.budget;
+    return budget > UINT64_MAX / total ? UINT64_MAX : budget * total;
 }
 
 /* Lets in whoever may. Called in every section that may have changed who does: the one place where
@@ -51,51 +61,33 @@ PLIM_SLOW_ void weighted_sem_admit_(weighted_sem *w, weighted_sem_section_ *s)
     for (plim_node_ *next, *node = w->queue.first; node != NULL; node = next) {
         weighted_sem_sleeper_ *at = (weighted_sem_sleeper_ *)(void *)node;
         next = node->next;
-        if (head != NULL && ++behind > w->window) {
+        if (head != NULL && ++behind > w->fixed.window) {
             break;
         }
         if (weighted_sem_fits_(s->word, at->weight, at->job) &&
-            (head == NULL || at->weight <= w->credit) &&
+            (head == NULL || at->weight <= head->credit) &&
             plim_end_wait_(&s->woken, &w->queue, &at->waiter, 0)) {
-            w->credit -= head == NULL ? 0 : at->weight;
+            if (head != NULL) {
+                head->credit -= at->weight;
+            }
             weighted_sem_left_queue_(w, at);
-            weighted_sem_let_in_(w, s, at);
+            weighted_sem_admit_one_(w, s, at);
         } else if (head == NULL && plim_load_relaxed_(&at->waiter.state) == PLIM_WAITING_) {
             head = at;
-            if (w->favoured != head) {
-                w->favoured = head;
-                uint64_t total = plim_load_relaxed_(&w->total);
-                w->credit = w->budget > UINT64_MAX / total ? UINT64_MAX : w->budget * total;
+            if (!head->was_first) {
+                head->was_first = true;
+                head->credit = weighted_sem_credit_(w);
             }
         }
     }
 }
 
 /* Gives the weight of a job back, and all that follows from it. */
-static inline void weighted_sem_put_(weighted_sem *w, weighted_sem_section_ *s, uint64_t weight,
-                                     uint64_t epoch)
+static inline void weighted_sem_release_job_(weighted_sem *w, weighted_sem_section_ *s,
+                                             uint64_t weight, uint64_t epoch)
 {
     weighted_sem_job_ends_(w, s, weight, epoch);
     weighted_sem_admit_(w, s);
-}
-
-/* Where to look for what a thread runs. Multiplied, because the addresses that tell threads apart
- * differ by whole stacks. */
-static inline weighted_sem_worker_ **weighted_sem_bucket_(weighted_sem *w, uint64_t runner)
-{
-    return &w->bucket[runner * 0x9e3779b97f4a7c15u >> 58];
-}
-
-/* The weight that the calling thread's background job holds; several, if an executor runs one
- * inside another. */
-PLIM_SLOW_ uint64_t weighted_sem_holds_(weighted_sem *w)
-{
-    uint64_t self = plim_thread_id_(), sum = 0;
-    weighted_sem_worker_ *at = *weighted_sem_bucket_(w, self);
-    for (; at != NULL; at = at->next_runner) {
-        sum += at->runner == self ? at->task.weight : 0;
-    }
-    return sum;
 }
 
 /*
@@ -137,6 +129,7 @@ static inline int weighted_sem_refusal_(weighted_sem *w, const weighted_sem_sect
                                                              : 0;
 }
 
+/* For one who goes by itself: at its timeout, or because it may not wait. */
 static inline void weighted_sem_leave_queue_(weighted_sem *w, weighted_sem_sleeper_ *sleeper)
 {
     plim_unlink_(&w->queue, &sleeper->waiter.node);

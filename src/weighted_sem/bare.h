@@ -17,12 +17,16 @@ PLIM_SLOW_ int weighted_sem_release_slow_(weighted_sem *w, uint64_t weight)
     return error;
 }
 
+/* Waits for the jobs that execute now. */
 PLIM_SLOW_ int weighted_sem_drain_(weighted_sem *w, int64_t timeout_ns)
 {
     weighted_sem_sleeper_ self;
+    if (plim_held_(w) != 0) {
+        return EDEADLK;
+    }
     weighted_sem_section_ s = weighted_sem_lock_(w);
     bool over = weighted_sem_jobs_(s.word) == 0;
-    int error = weighted_sem_holds_(w) != 0 ? EDEADLK : !over && timeout_ns <= 0 ? ETIMEDOUT : 0;
+    int error = !over && timeout_ns <= 0 ? ETIMEDOUT : 0;
     if (error != 0 || over) {
         weighted_sem_unlock_(w, &s);
         return error;
@@ -39,12 +43,16 @@ PLIM_SLOW_ int weighted_sem_drain_(weighted_sem *w, int64_t timeout_ns)
     return error;
 }
 
+/* Waits for quiet: see weighted_sem_is_quiet_. */
 PLIM_SLOW_ int weighted_sem_drain_all_(weighted_sem *w, int64_t timeout_ns)
 {
     plim_waiter_ self;
+    if (plim_held_(w) != 0) {
+        return EDEADLK;
+    }
     weighted_sem_section_ s = weighted_sem_lock_(w);
     bool over = weighted_sem_is_quiet_(w, &s);
-    int error = weighted_sem_holds_(w) != 0 ? EDEADLK : !over && timeout_ns <= 0 ? ETIMEDOUT : 0;
+    int error = !over && timeout_ns <= 0 ? ETIMEDOUT : 0;
     if (error != 0 || over) {
         weighted_sem_unlock_(w, &s);
         return error;

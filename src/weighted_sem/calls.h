@@ -2,13 +2,13 @@
  * the semaphore. */
 
 /* The fast way in, if it is open. */
-static inline bool weighted_sem_take_(weighted_sem *w, uint64_t weight, bool job)
+static inline bool weighted_sem_admit_fast_(weighted_sem *w, uint64_t weight, bool job)
 {
     const uint64_t not_now = PLIM_HELD_ | PLIM_WATCHED_ | WEIGHTED_SEM_CLOSED_;
     uint64_t word = plim_load_relaxed_(&w->gate.word);
     while (PLIM_LIKELY_((word & not_now) == 0 && weighted_sem_fits_(word, weight, job))) {
-        if (PLIM_LIKELY_(
-                plim_cas_acquire_(&w->gate.word, &word, weighted_sem_taken_(word, weight, job)))) {
+        if (PLIM_LIKELY_(plim_cas_acquire_(&w->gate.word, &word,
+                                           weighted_sem_admitted_(word, weight, job)))) {
             return true;
         }
     }
@@ -16,10 +16,10 @@ static inline bool weighted_sem_take_(weighted_sem *w, uint64_t weight, bool job
 }
 
 /* Likewise for a job: it gets its number, and no epoch. */
-static inline bool weighted_sem_take_job_(weighted_sem *w, uint64_t weight,
-                                          weighted_sem_task_ *task)
+static inline bool weighted_sem_admit_job_fast_(weighted_sem *w, uint64_t weight,
+                                                weighted_sem_task_ *task)
 {
-    if (PLIM_LIKELY_(weighted_sem_take_(w, weight, true))) {
+    if (PLIM_LIKELY_(weighted_sem_admit_fast_(w, weight, true))) {
         task->epoch = 0;
         task->sequence = plim_add_relaxed_(&w->started, 1) + 1;
         return true;
@@ -28,12 +28,12 @@ static inline bool weighted_sem_take_job_(weighted_sem *w, uint64_t weight,
 }
 
 /* The fast way out for a job, if it is open. */
-static inline bool weighted_sem_give_(weighted_sem *w, uint64_t weight)
+static inline bool weighted_sem_release_fast_(weighted_sem *w, uint64_t weight)
 {
     uint64_t word = plim_load_relaxed_(&w->gate.word);
     while (PLIM_LIKELY_((word & (PLIM_HELD_ | PLIM_WATCHED_)) == 0)) {
         if (PLIM_LIKELY_(
-                plim_cas_release_(&w->gate.word, &word, weighted_sem_given_(word, weight)))) {
+                plim_cas_release_(&w->gate.word, &word, weighted_sem_released_(word, weight)))) {
             return true;
         }
     }
@@ -43,7 +43,7 @@ static inline bool weighted_sem_give_(weighted_sem *w, uint64_t weight)
 /* Gives back the weight of a job. */
 static inline void weighted_sem_leave_(weighted_sem *w, uint64_t weight, uint64_t epoch)
 {
-    if (PLIM_LIKELY_(weighted_sem_give_(w, weight))) {
+    if (PLIM_LIKELY_(weighted_sem_release_fast_(w, weight))) {
         return;
     }
     w->slow->leave(w, weight, epoch);
@@ -81,7 +81,7 @@ static inline int weighted_sem_complete_for(weighted_sem *w, uint64_t weight, in
     if (fn == NULL) {
         return EINVAL;
     }
-    if (!PLIM_LIKELY_(weighted_sem_take_job_(w, weight, &task))) {
+    if (!PLIM_LIKELY_(weighted_sem_admit_job_fast_(w, weight, &task))) {
         int error = w->slow->enter(w, weight, timeout_ns, &task);
         if (error != 0) {
             return error;
@@ -111,6 +111,7 @@ static inline int weighted_sem_try_complete(weighted_sem *w, uint64_t weight, in
     return weighted_sem_tried_(weighted_sem_complete_for(w, weight, fn, arg, result, 0));
 }
 
+/* Fills in the job of a begin. */
 static inline void weighted_sem_begun_(weighted_sem *w, uint64_t weight,
                                        const weighted_sem_task_ *task, weighted_sem_job *job)
 {
@@ -128,7 +129,7 @@ static inline int weighted_sem_begin_for(weighted_sem *w, uint64_t weight, weigh
     if (job == NULL) {
         return EINVAL;
     }
-    if (PLIM_LIKELY_(weighted_sem_take_job_(w, weight, &task))) {
+    if (PLIM_LIKELY_(weighted_sem_admit_job_fast_(w, weight, &task))) {
         weighted_sem_begun_(w, weight, &task, job);
         return 0;
     }
@@ -166,7 +167,7 @@ static inline int weighted_sem_finish(weighted_sem_job *job, int error)
 
 static inline int weighted_sem_acquire_for(weighted_sem *w, uint64_t weight, int64_t timeout_ns)
 {
-    if (PLIM_LIKELY_(weighted_sem_take_(w, weight, false))) {
+    if (PLIM_LIKELY_(weighted_sem_admit_fast_(w, weight, false))) {
         return 0;
     }
     return w->slow->enter(w, weight, timeout_ns, NULL);

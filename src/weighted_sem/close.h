@@ -4,7 +4,7 @@
  * held for ever, by one that is not there. */
 static inline bool weighted_sem_is_forked_(const weighted_sem *w)
 {
-    return w->process != plim_process_();
+    return w->fixed.process != plim_process_();
 }
 
 PLIM_SLOW_ int weighted_sem_close_(weighted_sem *w)
@@ -25,28 +25,18 @@ PLIM_SLOW_ int weighted_sem_close_(weighted_sem *w)
     return 0;
 }
 
-PLIM_SLOW_ bool weighted_sem_inside_(weighted_sem *w)
-{
-    weighted_sem_section_ s = weighted_sem_lock_(w);
-    bool inside = weighted_sem_holds_(w) != 0;
-    weighted_sem_unlock_(w, &s);
-    return inside;
-}
-
 /* Requires that nothing executes, and nobody waits. */
 PLIM_SLOW_ void weighted_sem_end_threads_(weighted_sem *w)
 {
     weighted_sem_section_ s = weighted_sem_lock_(w);
     w->quit = true;
-    w->searching += plim_end_waits_(&s.woken, &w->parked, 0);
+    plim_crew_rouse_all_(&w->crew, &s.woken);
     weighted_sem_unlock_(w, &s);
     weighted_sem_drain_all_(w, PLIM_FOREVER); /* now this waits for the threads to leave, too */
-    for (weighted_sem_worker_ *at = w->gone; at != NULL; at = at->next_vacant) {
-        plim_worker_join_(at->thread); /* and with it those that it joins */
-    }
-    for (weighted_sem_worker_ *next, *at = w->workers; at != NULL; at = next) {
+    plim_crew_dismiss_(&w->crew);
+    for (plim_member_ *next, *at = w->crew.vacant; at != NULL; at = next) {
         next = at->next;
-        if (at->allocated) {
+        if (((weighted_sem_worker_ *)(void *)at)->allocated) {
             PLIM_FREE(at);
         }
     }
@@ -57,14 +47,13 @@ PLIM_SLOW_ int weighted_sem_destroy_(weighted_sem *w)
     if (weighted_sem_is_forked_(w)) {
         return 0;
     }
-    if (weighted_sem_inside_(w)) {
+    if (plim_held_(w) != 0) {
         return EDEADLK;
     }
     weighted_sem_close_(w);
     weighted_sem_drain_all_(w, PLIM_FOREVER);
     weighted_sem_end_threads_(w);
-    PLIM_FREE(w->error_ring);
-    PLIM_FREE(w->block);
-    PLIM_FREE(w->ready_ring);
+    PLIM_FREE(w->fixed.error_ring);
+    PLIM_FREE(w->fixed.block);
     return 0;
 }

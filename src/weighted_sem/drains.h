@@ -9,8 +9,8 @@
  *   D1   left = the jobs that execute, with an epoch above that of the drain before it (if there is
  *        one) and up to its own
  *
- * The word says how many execute in all when the drain comes, and left_in_all how many of them the
- * drains before it account for: the difference is its own. A job that ends is taken off the first
+ * The word says how many execute in all when the drain comes. The drains before it account for the
+ * sum of what they have left: the difference is its own. A job that ends is taken off the first
  * drain with its epoch or a later one. A drain is over when it and all before it have none left.
  * One that gives up leaves what it has to the next, which waits for those jobs too.
  *
@@ -24,7 +24,7 @@
 static inline void weighted_sem_job_ends_(weighted_sem *w, weighted_sem_section_ *s,
                                           uint64_t weight, uint64_t epoch)
 {
-    s->word = weighted_sem_given_(s->word, weight);
+    s->word = weighted_sem_released_(s->word, weight);
     weighted_sem_sleeper_ *at = (weighted_sem_sleeper_ *)(void *)w->drains.first;
     while (at != NULL && at->task.epoch < epoch) {
         at = (weighted_sem_sleeper_ *)(void *)at->waiter.node.next;
@@ -33,7 +33,6 @@ static inline void weighted_sem_job_ends_(weighted_sem *w, weighted_sem_section_
         return; /* it began after all of them */
     }
     at->left--;
-    w->left_in_all--;
     for (plim_node_ *next, *node = w->drains.first; node != NULL; node = next) {
         at = (weighted_sem_sleeper_ *)(void *)node;
         next = node->next;
@@ -48,10 +47,11 @@ static inline void weighted_sem_job_ends_(weighted_sem *w, weighted_sem_section_
 static inline void weighted_sem_join_drains_(weighted_sem *w, const weighted_sem_section_ *s,
                                              weighted_sem_sleeper_ *self)
 {
-    uint32_t jobs = weighted_sem_jobs_(s->word);
     self->task.epoch = w->epoch++;
-    self->left = jobs - w->left_in_all;
-    w->left_in_all = jobs;
+    self->left = weighted_sem_jobs_(s->word);
+    for (plim_node_ *at = w->drains.first; at != NULL; at = at->next) {
+        self->left -= ((weighted_sem_sleeper_ *)(void *)at)->left;
+    }
     plim_append_(&w->drains, &self->waiter.node);
 }
 
@@ -61,8 +61,6 @@ static inline void weighted_sem_leave_drains_(weighted_sem *w, weighted_sem_slee
     weighted_sem_sleeper_ *next = (weighted_sem_sleeper_ *)(void *)self->waiter.node.next;
     if (next != NULL) {
         next->left += self->left;
-    } else {
-        w->left_in_all -= self->left;
     }
     plim_unlink_(&w->drains, &self->waiter.node);
 }

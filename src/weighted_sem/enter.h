@@ -1,6 +1,7 @@
 /* Getting in and out, when the fast way does not do. */
 
-/* The lock is held for a moment only: so look for a moment, whether the fast way opens again. */
+/* Before the slow way. The lock is held for a moment only: so look for a moment, whether the fast
+ * way opens again. */
 static inline void weighted_sem_look_away_(weighted_sem *w)
 {
     const uint64_t held = PLIM_HELD_ | PLIM_WATCHED_;
@@ -13,7 +14,8 @@ static inline void weighted_sem_look_away_(weighted_sem *w)
     }
 }
 
-/* Gets the sleeper's weight, and runs its task if it has one: 0, or why not. */
+/* Gets the sleeper's weight, and hands its task over if it has one: 0, or why not. A start whose
+ * task is not `handed` afterwards has to hire. */
 PLIM_SLOW_ int weighted_sem_enter_(weighted_sem *w, weighted_sem_sleeper_ *self, int64_t timeout_ns)
 {
     weighted_sem_section_ s = weighted_sem_lock_(w);
@@ -23,14 +25,14 @@ PLIM_SLOW_ int weighted_sem_enter_(weighted_sem *w, weighted_sem_sleeper_ *self,
         return error;
     }
     if (w->queue.first == NULL && weighted_sem_fits_(s.word, self->weight, self->job)) {
-        weighted_sem_let_in_(w, &s, self);
+        weighted_sem_admit_one_(w, &s, self);
         weighted_sem_unlock_(w, &s);
         return 0;
     }
     plim_append_(&w->queue, &self->waiter.node);
     weighted_sem_admit_(w, &s); /* the bypass may be for us */
     if (plim_load_relaxed_(&self->waiter.state) == PLIM_WAITING_) {
-        self->holds = timeout_ns > 0 ? weighted_sem_holds_(w) : 0;
+        self->holds = timeout_ns > 0 ? plim_held_(w) : 0;
         error = timeout_ns <= 0 ? ETIMEDOUT : weighted_sem_waits_for_itself_(w, self) ? EDEADLK : 0;
         if (error != 0) {
             weighted_sem_leave_queue_(w, self);
@@ -75,8 +77,8 @@ PLIM_SLOW_ int weighted_sem_enter_slow_(weighted_sem *w, uint64_t weight, int64_
         return EINVAL;
     }
     weighted_sem_look_away_(w);
-    if (task != NULL ? weighted_sem_take_job_(w, weight, task)
-                     : weighted_sem_take_(w, weight, false)) {
+    if (task != NULL ? weighted_sem_admit_job_fast_(w, weight, task)
+                     : weighted_sem_admit_fast_(w, weight, false)) {
         return 0;
     }
     weighted_sem_sleeper_init_(&self);
@@ -90,13 +92,14 @@ PLIM_SLOW_ int weighted_sem_enter_slow_(weighted_sem *w, uint64_t weight, int64_
     return error;
 }
 
+/* The end of a job of complete or begin, when the fast way does not do. */
 PLIM_SLOW_ void weighted_sem_leave_slow_(weighted_sem *w, uint64_t weight, uint64_t epoch)
 {
     weighted_sem_look_away_(w);
-    if (weighted_sem_give_(w, weight)) {
+    if (weighted_sem_release_fast_(w, weight)) {
         return;
     }
     weighted_sem_section_ s = weighted_sem_lock_(w);
-    weighted_sem_put_(w, &s, weight, epoch);
+    weighted_sem_release_job_(w, &s, weight, epoch);
     weighted_sem_unlock_(w, &s);
 }

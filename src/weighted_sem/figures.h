@@ -9,8 +9,8 @@ PLIM_SLOW_ size_t weighted_sem_extract_errors_(weighted_sem *w, weighted_sem_err
         weighted_sem_section_ s = weighted_sem_lock_(w);
         uint64_t stored = plim_load_relaxed_(&w->errors);
         for (; stored > 0 && n < capacity && n < before + 64; n++, stored--) {
-            out[n] = w->error_ring[w->error_first];
-            w->error_first = (w->error_first + 1) % w->error_capacity;
+            out[n] = w->fixed.error_ring[w->error_first];
+            w->error_first = (w->error_first + 1) % w->fixed.error_capacity;
         }
         plim_store_relaxed_(&w->errors, stored);
         weighted_sem_unlock_(w, &s);

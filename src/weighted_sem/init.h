@@ -12,6 +12,54 @@ static inline const weighted_sem_slow_ *weighted_sem_slow_functions_(void)
     return &functions;
 }
 
+/* What the options say, and what they leave to us. */
+static inline weighted_sem_fixed_ weighted_sem_fix_(const weighted_sem_options *options)
+{
+    weighted_sem_fixed_ fixed;
+    const char *name = options->name != NULL ? options->name : "weighted_sem";
+    size_t length = 0;
+    fixed.window = options->bypass_budget != 0 ? options->bypass_window : 0;
+    fixed.budget = options->bypass_budget;
+    fixed.error_capacity = options->error_capacity == (uint32_t)PLIM_NONE ? 0
+                           : options->error_capacity != 0                 ? options->error_capacity
+                                                                          : 1024;
+    fixed.error_ring = NULL;
+    fixed.block = NULL;
+    fixed.executor.execute = NULL;
+    fixed.executor.ctx = NULL;
+    if (options->executor != NULL) {
+        fixed.executor = *options->executor;
+    }
+    fixed.stack_size = options->stack_size;
+    fixed.process = plim_process_();
+    while (length < sizeof fixed.name - 1 && name[length] != '\0') {
+        fixed.name[length] = name[length];
+        length++;
+    }
+    fixed.name[length] = '\0';
+    return fixed;
+}
+
+/* Memory for so many workers, and for the errors; false if there is none. */
+static inline bool weighted_sem_allocate_(weighted_sem_fixed_ *fixed, size_t workers)
+{
+    const size_t errors = fixed->error_capacity;
+    if (workers > SIZE_MAX / sizeof *fixed->block ||
+        errors > SIZE_MAX / sizeof *fixed->error_ring) {
+        return false; /* more than there are addresses */
+    }
+    fixed->block = (weighted_sem_worker_ *)plim_memory_(workers * sizeof *fixed->block);
+    if (errors != 0) {
+        fixed->error_ring = (weighted_sem_error *)plim_memory_(errors * sizeof *fixed->error_ring);
+    }
+    if (fixed->block == NULL || (errors != 0 && fixed->error_ring == NULL)) {
+        PLIM_FREE(fixed->error_ring);
+        PLIM_FREE(fixed->block);
+        return false;
+    }
+    return true;
+}
+
 static inline int weighted_sem_init(weighted_sem *w, const weighted_sem_options *options)
 {
     if (w == NULL || options == NULL || options->total == 0 || options->total > WEIGHTED_SEM_MAX ||
@@ -19,32 +67,15 @@ static inline int weighted_sem_init(weighted_sem *w, const weighted_sem_options 
         return EINVAL;
     }
     const plim_list_ nobody = {NULL, NULL};
-    size_t jobs = options->expected_jobs != 0 ? options->expected_jobs : 16;
-    size_t errors = options->error_capacity == (uint32_t)PLIM_NONE ? 0
-                    : options->error_capacity != 0                 ? options->error_capacity
-                                                                   : 1024;
-    jobs = options->total < jobs ? (size_t)options->total : jobs;
-    if (jobs > SIZE_MAX / sizeof *w->block || errors > SIZE_MAX / sizeof *w->error_ring) {
-        return ENOMEM; /* more than there are addresses */
-    }
-    weighted_sem_error *error_ring =
-        errors == 0 ? NULL
-                    : (weighted_sem_error *)weighted_sem_memory_(errors * sizeof *error_ring);
-    weighted_sem_worker_ *block =
-        (weighted_sem_worker_ *)weighted_sem_memory_(jobs * sizeof *block);
-    weighted_sem_task_ *ready_ring =
-        (weighted_sem_task_ *)weighted_sem_memory_(jobs * sizeof *ready_ring);
-    if ((errors != 0 && error_ring == NULL) || block == NULL || ready_ring == NULL) {
-        PLIM_FREE(error_ring);
-        PLIM_FREE(block);
-        PLIM_FREE(ready_ring);
+    const size_t expected = options->expected_jobs != 0 ? options->expected_jobs : 16;
+    const size_t workers = options->total < expected ? (size_t)options->total : expected;
+    weighted_sem_fixed_ fixed = weighted_sem_fix_(options);
+    if (!weighted_sem_allocate_(&fixed, workers)) {
         return ENOMEM;
     }
-    w->error_ring = error_ring;
-    w->block = block;
-    w->ready_ring = ready_ring;
     plim_gate_init_(&w->gate, options->total * WEIGHTED_SEM_UNIT_);
     w->slow = weighted_sem_slow_functions_();
+    w->fixed = fixed;
     plim_store_relaxed_(&w->total, options->total);
     plim_store_relaxed_(&w->started, 0);
     plim_store_relaxed_(&w->completed, 0);
@@ -53,39 +84,18 @@ static inline int weighted_sem_init(weighted_sem *w, const weighted_sem_options 
     plim_store_relaxed_(&w->errors, 0);
     plim_store_relaxed_(&w->dropped, 0);
     plim_store_relaxed_(&w->ready, 0);
-    w->queue = w->drains = w->quiet = w->parked = nobody;
-    w->window = options->bypass_budget != 0 ? options->bypass_window : 0;
-    w->budget = options->bypass_budget;
-    w->credit = 0;
-    w->favoured = NULL;
+    w->queue = w->drains = w->quiet = w->ready_tasks = nobody;
     w->epoch = 1;
-    w->left_in_all = 0;
-    w->error_capacity = errors;
-    w->error_first = 0;
-    w->ready_capacity = jobs;
-    w->ready_first = 0;
-    w->threads = w->searching = w->hiring = 0;
-    w->quit = false;
-    w->workers = w->vacant = w->gone = NULL;
-    w->block_size = jobs;
-    w->block_used = 0;
-    for (int i = 0; i < WEIGHTED_SEM_BUCKETS_; i++) {
-        w->bucket[i] = NULL;
-    }
     w->refused = 0;
-    w->executor.execute = NULL;
-    w->executor.ctx = NULL;
-    if (options->executor != NULL) {
-        w->executor = *options->executor;
+    w->error_first = 0;
+    w->spare = NULL;
+    plim_crew_init_(&w->crew);
+    w->idle = 0;
+    w->quit = false;
+    for (size_t i = 0; i < workers; i++) {
+        fixed.block[i].allocated = false;
+        weighted_sem_add_slot_(w, &fixed.block[i]);
+        plim_crew_push_(&w->crew.vacant, &fixed.block[i].member);
     }
-    w->stack_size = options->stack_size;
-    w->process = plim_process_();
-    const char *name = options->name != NULL ? options->name : "weighted_sem";
-    size_t length = 0;
-    while (length < sizeof w->name - 1 && name[length] != '\0') {
-        w->name[length] = name[length];
-        length++;
-    }
-    w->name[length] = '\0';
     return 0;
 }

@@ -1,5 +1,6 @@
 /* Jobs: start; and begin, complete and finish when the fast way does not do. */
 
+/* All of a start: there is no fast way, since its task has to be handed over. */
 PLIM_CALLED_ int weighted_sem_start_for_(weighted_sem *w, uint64_t weight, int (*fn)(void *),
                                          void *arg, int64_t timeout_ns)
 {
@@ -27,6 +28,7 @@ PLIM_SLOW_ int weighted_sem_begin_slow_(weighted_sem *w, uint64_t weight, weight
     return error;
 }
 
+/* The end of a job of begin that has failed. */
 PLIM_SLOW_ void weighted_sem_fail_(weighted_sem *w, const weighted_sem_task_ *task, int error)
 {
     weighted_sem_section_ s = weighted_sem_lock_(w);

@@ -94,8 +94,9 @@
  *                one: no lock, no system call, no clock; unless somebody waits or drains. complete,
  *                begin and finish count besides. Everything else is a short lock, and takes the
  *                same time however many wait or execute. Exceptions: close, resize, and a wait
- *                inside a background job look at all callers that wait; the end of a job may look
- *                at all drains. Nothing allocates, except a start that needs one more thread.
+ *                inside a background job look at all callers that wait; a drain looks at the other
+ *                drains, and so may the end of a job. Nothing allocates, except a start that needs
+ *                one more thread.
  *   Visibility   A caller that gets weight sees what was done before that weight was given back. So
  *                does a caller that returns from a drain which waited for it.
  *   Errors       Each failure of a background job is extracted once, or counted as dropped, in the
@@ -117,12 +118,13 @@
  *                itself, or which other waiting jobs hold. The answer is the same if a caller
  *                before it would give up in time, or could be bypassed. Waits inside complete's
  *                jobs, or while you hold bare weight, are not noticed.
- *   Threads      A background job may end its thread (thrd_exit, pthread_exit; on POSIX systems,
+ *   Threads      A job on an own thread may end it (thrd_exit, pthread_exit; on POSIX systems,
  *                and in C++ if exceptions are enabled): it counts as failed with ECANCELED. A job
- *                of complete must return. A thread must not be cancelled while it is in one of
- *                these calls; own threads cannot be. Jobs on own threads run with signals
- *                blocked, except those of faults: unblock them before you fork and exec, or define
- *                PLIM_WORKER_SIGNALS. stack_size, in the options, is the size of their stacks.
+ *                on an executor, or of complete, must return. A thread must not be cancelled while
+ *                it is in one of these calls; own threads cannot be. Jobs on own threads run with
+ *                signals blocked, except those of faults: unblock them before you fork and exec,
+ *                or define PLIM_WORKER_SIGNALS. stack_size, in the options, is the size of their
+ *                stacks.
  *   Signals      No call is safe in a signal handler. No signal ends a wait: there is no EINTR.
  *   Processes    Not shared between processes. In the child after fork(), close and destroy return
  *                0 at once and touch nothing: the child has no use of what init allocated, and does

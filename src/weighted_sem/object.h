@@ -1,6 +1,23 @@
 /* The object, those who wait in it, and its workers. */
 
-/* What a start asks for, and a worker does. */
+/*
+ * What a start asks for, and a worker does. All moves are made under the lock, but from HIRING to
+ * RUNNING. From the moment it is admitted, at the end of ASKING or WAITING, it has its weight and
+ * counts as executing.
+ *
+ *   phase     where it is             moved by, to
+ *   ASKING    on its caller's stack   its caller: READY, HIRING, WAITING; or it is refused
+ *   WAITING   queue, as a sleeper     whoever frees weight (weighted_sem_admit_): READY, HIRING;
+ *                                     its caller, at the timeout, close and resize: refused
+ *   HIRING    a worker that hire_     the new thread, or that of the executor: RUNNING; its caller:
+ *             has found for it        READY, if a worker has become free; or refused, if there is
+ *                                     no thread, or the executor wants none (weighted_sem_undo_)
+ *   READY     ready_tasks, in a slot  the first worker that looks (weighted_sem_pick_): RUNNING
+ *   RUNNING   its worker's `task`     the thread that called it (weighted_sem_task_ends_): over
+ *
+ * A job of complete or begin, and bare weight, are never HIRING, READY or RUNNING: their caller has
+ * them once they are admitted.
+ */
 typedef struct weighted_sem_task_ {
     int (*fn)(void *); /* NULL: nothing to run, the caller only wants the weight */
     void *arg;
@@ -14,25 +31,35 @@ typedef struct weighted_sem_sleeper_ {
     bool job;                /* in the queue: it wants to execute, not just bare weight */
     bool handed;             /* a worker has its task, or is about to */
     bool counted;            /* in the queue: it is part of `waiting` */
+    bool was_first;          /* in the queue: it has its credit */
     uint32_t left;           /* a drain: see "Drains" */
     uint64_t weight;         /* in the queue: what it wants, */
     uint64_t holds;          /* and what the background job holds that its thread is running */
+    uint64_t credit;         /* of the first in the queue: weight that may still bypass it */
     weighted_sem_task_ task; /* a drain has only its epoch in there */
 } weighted_sem_sleeper_;
 
+/* Room for a task that is ready. Each worker brings one along, and anybody's task may be in it. */
+typedef struct weighted_sem_slot_ {
+    plim_node_ node; /* the first member: a node of `ready_tasks` or `spare` is a slot */
+    weighted_sem_task_ task;
+} weighted_sem_slot_;
+
 /* Room for one background job, and the thread that was created for it if there is no executor. */
 typedef struct weighted_sem_worker_ {
+    plim_member_ member; /* the first member: a member of the crew is a worker */
     weighted_sem *sem;
-    weighted_sem_task_ task;                  /* what it runs */
-    uint64_t runner;                          /* the thread that runs it */
-    struct weighted_sem_worker_ *next_runner; /* in the list of that thread's bucket */
-    struct weighted_sem_worker_ *next;        /* of all workers */
-    struct weighted_sem_worker_ *next_vacant; /* of those without thread and job, or gone */
-    plim_worker_thread thread;
-    bool joinable;  /* `thread` is known, and can be joined */
-    bool retired;   /* the thread was gone before `joinable` could be set */
+    weighted_sem_task_ task; /* what it runs */
+    weighted_sem_slot_ slot;
     bool allocated; /* by itself, not as part of the first block */
 } weighted_sem_worker_;
+
+/* A thread that runs the tasks of a worker, on its stack. The hold says so to the calls that a task
+ * makes: it is how they know what they must not wait for. */
+typedef struct weighted_sem_run_ {
+    weighted_sem_worker_ *worker;
+    plim_hold_ hold;
+} weighted_sem_run_;
 
 /* What the calls of the API do when their fast path does not do. init puts a pointer to these into
  * the semaphore. So a file that only acquires or starts contains its fast paths, and the rest is in
@@ -54,62 +81,66 @@ typedef struct weighted_sem_slow_ {
     weighted_sem_stats (*snapshot)(weighted_sem *w);
 } weighted_sem_slow_;
 
-enum { WEIGHTED_SEM_BUCKETS_ = 64 };   /* see weighted_sem_bucket_ */
-enum { WEIGHTED_SEM_SEARCHERS_ = 16 }; /* one more worker without a task sleeps at once */
+enum { WEIGHTED_SEM_SEARCHERS_ = 4 }; /* one more worker without a task sleeps at once */
 
+/* What init found in the options, and made of them. The pointers are constant, too. */
+typedef struct weighted_sem_fixed_ {
+    uint32_t window, budget; /* of the bypass; a window of 0 if there is none */
+    size_t error_capacity;
+    weighted_sem_error *error_ring;
+    weighted_sem_worker_ *block; /* the first workers, in one piece of memory */
+    plim_executor executor;
+    size_t stack_size;
+    uint64_t process; /* that made it */
+    char name[16];
+} weighted_sem_fixed_;
+
+/*
+ * What the lock guards. The fast way changes the word by a compare-exchange; while the lock is held
+ * or somebody waits, only its holder changes it (see the gate).
+ *
+ *   constant         slow, fixed
+ *   anybody's        started, completed, failed: counters, each by one atomic step
+ *   under the lock,  total, waiting, errors, dropped, ready; the word, while it is held or watched
+ *   read without it
+ *   under the lock   all others; of a sleeper or waiter in a list, its node and all that its owner
+ *                    has not filled in; of a worker without a thread, everything; of one with a
+ *                    thread, what crew.h says. Its task is its thread's.
+ */
 struct weighted_sem {
-    plim_gate_ gate; /* everything below the counters is under its lock */
+    plim_gate_ gate;
     const weighted_sem_slow_ *slow;
+    weighted_sem_fixed_ fixed;
 
-    /* Changed by anybody; total only under the lock. */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) total;
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) started; /* sequence numbers given out */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) completed;
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) failed;
 
-    /* Read without the lock by getters and by workers that look for work. */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) waiting;
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) errors;
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) waiting; /* callers in the queue, but for a try */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) errors;  /* in error_ring */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) dropped;
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) ready;
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) ready; /* tasks in ready_tasks */
 
-    plim_list_ queue;        /* callers that want weight, first come first */
-    uint32_t window, budget; /* bypass */
-    uint64_t credit;         /* weight that may still bypass `favoured`, the first in the queue */
-    weighted_sem_sleeper_ *favoured;
+    plim_list_ queue;   /* sleepers that want weight, first come first */
+    plim_list_ drains;  /* sleepers, oldest first: see "Drains" */
+    plim_list_ quiet;   /* waiters: calls of drain_all */
+    uint64_t epoch;     /* the present one, see "Drains" */
+    uint64_t refused;   /* numbers of `started` left out */
+    size_t error_first; /* the oldest, in error_ring */
 
-    uint64_t epoch;       /* the present one */
-    plim_list_ drains;    /* oldest first */
-    uint32_t left_in_all; /* the sum of what they have left */
-    plim_list_ quiet;     /* calls of drain_all */
-
-    weighted_sem_error *error_ring;
-    size_t error_capacity, error_first;
-
-    weighted_sem_task_ *ready_ring; /* tasks with weight, and a worker awake for each */
-    size_t ready_capacity, ready_first;
-    uint32_t threads;   /* own ones */
-    uint32_t searching; /* of these, awake without a task, or being woken */
-    uint32_t hiring;    /* starts that are creating a thread, or are inside the executor */
-    bool quit;          /* workers are to go */
-    plim_list_ parked;  /* idle workers, the warmest first */
-    weighted_sem_worker_ *workers, *vacant;
-    weighted_sem_worker_ *gone;  /* whose threads have left, and are to be joined */
-    weighted_sem_worker_ *block; /* the first workers, in one piece of memory */
-    size_t block_size, block_used;
-    weighted_sem_worker_ *bucket[WEIGHTED_SEM_BUCKETS_]; /* who runs a task, by thread */
-    uint64_t refused;                                    /* numbers of `started` left out */
-    plim_executor executor;
-    size_t stack_size;
-    uint64_t process; /* that made it */
-    char name[16];
+    plim_list_ ready_tasks; /* slots: tasks with weight, and an idle worker for each */
+    plim_node_ *spare;      /* slots that are empty */
+    plim_crew_ crew; /* workers; with an executor, a thread is a call of weighted_sem_execute_ */
+    uint32_t idle;   /* threads without a task */
+    bool quit;       /* they are to go */
 };
 
 static inline void weighted_sem_sleeper_init_(weighted_sem_sleeper_ *sleeper)
 {
     plim_waiter_init_(&sleeper->waiter);
-    sleeper->job = sleeper->handed = sleeper->counted = false;
-    sleeper->weight = sleeper->holds = 0;
+    sleeper->job = sleeper->handed = sleeper->counted = sleeper->was_first = false;
+    sleeper->weight = sleeper->holds = sleeper->credit = 0;
     sleeper->left = 0;
     sleeper->task.fn = NULL;
 }

@@ -17,7 +17,7 @@ static inline weighted_sem_section_ weighted_sem_lock_(weighted_sem *w)
 static inline bool weighted_sem_is_quiet_(const weighted_sem *w, const weighted_sem_section_ *s)
 {
     return weighted_sem_free_(s->word) == (int64_t)plim_load_relaxed_(&w->total) &&
-           w->queue.first == NULL && w->hiring == 0 && (!w->quit || w->threads == 0);
+           w->queue.first == NULL && w->crew.hiring == 0 && (!w->quit || w->crew.threads == 0);
 }
 
 /* Ends the section. */

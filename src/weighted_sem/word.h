@@ -4,15 +4,6 @@
 #define WEIGHTED_SEM_IDLE_NS PLIM_S(10)
 #endif
 
-/* Allocates, and leaves errno alone. */
-static inline void *weighted_sem_memory_(size_t size)
-{
-    int saved = errno;
-    void *memory = PLIM_MALLOC(size);
-    errno = saved;
-    return memory;
-}
-
 /* ---- The word ------------------------------------------------------------------------------- */
 
 /*
@@ -54,13 +45,14 @@ static inline bool weighted_sem_fits_(uint64_t word, uint64_t weight, bool job)
            (!job || weighted_sem_jobs_(word) != WEIGHTED_SEM_JOBS_MAX);
 }
 
-static inline uint64_t weighted_sem_taken_(uint64_t word, uint64_t weight, bool job)
+/* The word when that weight has been taken. */
+static inline uint64_t weighted_sem_admitted_(uint64_t word, uint64_t weight, bool job)
 {
     return word - weight * WEIGHTED_SEM_UNIT_ + (job ? WEIGHTED_SEM_JOB_ONE_ : 0);
 }
 
 /* A job has ended. */
-static inline uint64_t weighted_sem_given_(uint64_t word, uint64_t weight)
+static inline uint64_t weighted_sem_released_(uint64_t word, uint64_t weight)
 {
     PLIM_ASSERT(weighted_sem_jobs_(word) != 0, "weighted_sem: a job ends that does not execute: "
                                                "finish what was begun, once");

@@ -1,42 +1,40 @@
 /* Workers: the threads that run background jobs. */
 
 /*
- * Tasks that were let in go through a ring to whichever worker is awake first. To every task in
- * the ring belongs a worker that is searching (awake without a task, or being woken), so none
- * waits for another task to end:
+ * Tasks that were admitted go through a list to whichever worker looks first. A worker is idle
+ * while it has no task. Of the idle ones some are searching: awake, or being woken; the others are
+ * parked.
  *
- *   B1   ready <= searching      ready <= ready_capacity, which is at least `threads`
+ *   B1   ready <= idle <= threads <= the slots that there are
+ *   B2   ready > 0 only if a worker is on its way: searching, or about to leave after a long sleep
  *
- * A start that would break it wakes a parked worker, which counts as searching from then on; if
- * there is none, all workers have tasks, and it creates a thread, for that very task. A searching
- * worker takes a task (both go down by 1) or parks, but only if there is none. A worker that ends a
- * task takes the next without having searched. So in a busy stretch nobody sleeps or is woken.
+ * B1 gives each task a worker that does nothing else. A start that would break it creates a thread,
+ * for that very task. B2 says that the workers come: whoever adds a task, or takes one and leaves
+ * others behind, wakes a parked worker if none is searching (weighted_sem_rouse_). A worker does so
+ * before it runs its task. So no task waits for the body of another, however long it takes; and of
+ * many tasks with short bodies, two or three workers do all, while the others sleep.
  *
- * A start that had to wait is let in by somebody else, who hands its task over in the same section.
- * A worker that has just ended a task counts itself as searching before that: so it wakes nobody
- * for a task that it takes itself.
+ * Why B2 holds. The last worker that searches takes a task, and wakes another if there are more; or
+ * it parks, but only if there is none. A parked worker whose time is over takes a task, if there is
+ * one, before it leaves: so a start may count on it, although it cannot wake it any more.
+ *
+ * A start that had to wait is admitted by somebody else, who hands its task over in the same
+ * section. A worker that has just ended a task counts itself as searching before that: so it wakes
+ * nobody for a task that it takes itself.
  */
 
-/* From now on the calling thread runs the worker's task. */
-static inline void weighted_sem_run_begins_(weighted_sem *w, weighted_sem_worker_ *worker)
-{
-    worker->runner = plim_thread_id_();
-    weighted_sem_worker_ **bucket = weighted_sem_bucket_(w, worker->runner);
-    worker->next_runner = *bucket;
-    *bucket = worker;
-}
-
+/* Stores the error of a job, or counts it as dropped. */
 static inline void weighted_sem_store_error_(weighted_sem *w, int code,
                                              const weighted_sem_task_ *task)
 {
     uint64_t stored = plim_load_relaxed_(&w->errors);
     plim_add_relaxed_(&w->failed, 1);
-    if (stored == w->error_capacity) {
+    if (stored == w->fixed.error_capacity) {
         plim_store_relaxed_(&w->dropped, plim_load_relaxed_(&w->dropped) + 1);
         return;
     }
     weighted_sem_error error = {code, task->arg, task->weight, task->sequence};
-    w->error_ring[(w->error_first + (size_t)stored) % w->error_capacity] = error;
+    w->fixed.error_ring[(w->error_first + (size_t)stored) % w->fixed.error_capacity] = error;
     plim_store_relaxed_(&w->errors, stored + 1);
 }
 
@@ -48,19 +46,17 @@ static inline void weighted_sem_task_ends_(weighted_sem *w, weighted_sem_section
     if (result != 0) {
         weighted_sem_store_error_(w, result, task);
     }
-    weighted_sem_put_(w, s, task->weight, task->epoch);
+    weighted_sem_release_job_(w, s, task->weight, task->epoch);
 }
 
-static inline void weighted_sem_run_ends_(weighted_sem *w, weighted_sem_section_ *s,
-                                          weighted_sem_worker_ *worker, int result)
+/* Calls the task, and says to the calls that it makes what it holds. */
+static inline int weighted_sem_call_task_(weighted_sem_run_ *run)
 {
-    weighted_sem_worker_ **at = weighted_sem_bucket_(w, worker->runner);
-    while (*at != worker) {
-        at = &(*at)->next_runner;
-    }
-    *at = worker->next_runner;
-    worker->runner = 0;
-    weighted_sem_task_ends_(w, s, &worker->task, result);
+    const weighted_sem_task_ *task = &run->worker->task;
+    plim_hold_begins_(&run->hold, plim_here_(), 0, run->worker->sem, task->weight);
+    int result = task->fn(task->arg);
+    plim_hold_ends_(&run->hold, plim_here_());
+    return result;
 }
 
 /* A task that was let in and could not be started after all. */
@@ -72,61 +68,44 @@ PLIM_SLOW_ void weighted_sem_undo_(weighted_sem *w, const weighted_sem_task_ *ta
         continue;
     }
     w->refused += last != task->sequence; /* others have started since: it is left out */
-    weighted_sem_put_(w, s, task->weight, task->epoch);
+    weighted_sem_release_job_(w, s, task->weight, task->epoch);
 }
 
-/* Takes the next task, if there is one. */
-static inline bool weighted_sem_pick_(weighted_sem *w, weighted_sem_worker_ *self)
+/* Takes the next task for a worker that is idle and does not count as searching, if there is one;
+ * and sees to the others before it runs this one. */
+static inline bool weighted_sem_pick_(weighted_sem *w, weighted_sem_section_ *s,
+                                      weighted_sem_worker_ *self)
 {
     uint64_t ready = plim_load_relaxed_(&w->ready);
     if (ready == 0) {
         return false;
     }
-    self->task = w->ready_ring[w->ready_first];
-    w->ready_first = (w->ready_first + 1) % w->ready_capacity;
+    plim_node_ *slot = w->ready_tasks.first;
+    self->task = ((weighted_sem_slot_ *)(void *)slot)->task;
+    plim_unlink_(&w->ready_tasks, slot);
+    slot->next = w->spare;
+    w->spare = slot;
     plim_store_relaxed_(&w->ready, ready - 1);
-    weighted_sem_run_begins_(w, self);
+    w->idle--;
+    weighted_sem_rouse_(w, s);
     return true;
 }
 
-static inline void weighted_sem_vacate_(weighted_sem *w, weighted_sem_worker_ *worker)
-{
-    worker->next_vacant = w->vacant;
-    w->vacant = worker;
-}
-
-/*
- * The thread is about to exit, and so is the section. Before it exits, a worker joins the workers
- * that exited earlier, so destroy has at most one left to join. A start never joins: an exiting
- * thread may still run the program's thread-local destructors, and these may block.
- */
+/* The thread is about to exit, and so is the section. */
 PLIM_SLOW_ void weighted_sem_retire_(weighted_sem *w, weighted_sem_section_ *s,
                                      weighted_sem_worker_ *self)
 {
-    weighted_sem_worker_ *gone = w->gone;
-    w->threads--;
-    w->gone = NULL;
-    if (self->joinable) {
-        self->next_vacant = NULL;
-        w->gone = self;
-    } else {
-        self->retired = true; /* its creator does that, when it has got hold of the thread */
-    }
+    w->crew.threads--;
+    plim_member_ *gone = plim_crew_retire_(&w->crew, &self->member);
     weighted_sem_unlock_(w, s);
-    for (weighted_sem_worker_ *at = gone; at != NULL; at = at->next_vacant) {
-        plim_worker_join_(at->thread);
-    }
+    plim_crew_join_(gone);
     *s = weighted_sem_lock_(w);
-    for (weighted_sem_worker_ *next, *at = gone; at != NULL; at = next) {
-        next = at->next_vacant;
-        weighted_sem_vacate_(w, at);
-    }
+    plim_crew_vacate_(&w->crew, gone);
     weighted_sem_unlock_(w, s);
 }
 
-/* Looks for a task without the lock, before going to sleep. Those who look give their CPU away
- * between looks: a task that a start has just given to them is then done by whichever of them runs,
- * while the others count as searching and so spare the starts to wake anybody. */
+/* Looks for a task without the lock, before going to sleep. It gives its CPU away between looks:
+ * the start that it waits for may need it. */
 static inline void weighted_sem_look_(weighted_sem *w)
 {
     bool on = true;
@@ -135,72 +114,93 @@ static inline void weighted_sem_look_(weighted_sem *w)
     }
 }
 
+/* Sleeps, and has the lock again afterwards: 0 if the worker was woken, and counts as searching
+ * since then; ETIMEDOUT. */
+PLIM_SLOW_ int weighted_sem_park_(weighted_sem *w, weighted_sem_section_ *s)
+{
+    plim_waiter_ self;
+    plim_crew_park_(&w->crew, &self);
+    weighted_sem_unlock_(w, s);
+    int error = plim_sleep_(&self, WEIGHTED_SEM_IDLE_NS, false);
+    *s = weighted_sem_lock_(w);
+    if (error == ETIMEDOUT) {
+        plim_unlink_(&w->crew.parked, &self.node);
+    }
+    return error;
+}
+
+/* Gets a task for a worker that is idle and has found none, or says that its thread has retired.
+ * Called under the lock, which it leaves. */
+PLIM_SLOW_ bool weighted_sem_search_(weighted_sem *w, weighted_sem_section_ *s,
+                                     weighted_sem_worker_ *self)
+{
+    bool looked = false, slept = false; /* that long, in vain */
+    do {
+        if (slept || w->quit) {
+            w->idle--;
+            weighted_sem_retire_(w, s, self);
+            return false;
+        }
+        if (!looked && w->crew.searching < WEIGHTED_SEM_SEARCHERS_) {
+            w->crew.searching++;
+            weighted_sem_unlock_(w, s);
+            weighted_sem_look_(w);
+            *s = weighted_sem_lock_(w);
+            w->crew.searching--;
+            looked = true;
+        } else {
+            slept = weighted_sem_park_(w, s) == ETIMEDOUT;
+            w->crew.searching -= !slept;
+            looked = false;
+        }
+    } while (!weighted_sem_pick_(w, s, self));
+    weighted_sem_unlock_(w, s);
+    return true;
+}
+
 /* After a task has ended with that result: gets the next, or says that the thread should end. */
 PLIM_SLOW_ bool weighted_sem_next_task_(weighted_sem_worker_ *self, int result)
 {
     weighted_sem *w = self->sem;
     weighted_sem_section_ s = weighted_sem_lock_(w);
-    w->searching++;
-    weighted_sem_run_ends_(w, &s, self, result);
-    bool found = weighted_sem_pick_(w, self);
-    w->searching -= found;
-    bool look = w->searching <= WEIGHTED_SEM_SEARCHERS_;
-    weighted_sem_unlock_(w, &s);
-    while (!found) { /* counted as searching */
-        plim_waiter_ idle;
-        if (look) {
-            weighted_sem_look_(w);
-        }
-        look = true;
-        plim_waiter_init_(&idle);
-        s = weighted_sem_lock_(w);
-        w->searching--;
-        found = weighted_sem_pick_(w, self);
-        if (!found && w->quit) {
-            weighted_sem_retire_(w, &s, self);
-            return false;
-        }
-        if (!found) {
-            plim_prepend_(&w->parked, &idle.node);
-        }
-        weighted_sem_unlock_(w, &s);
-        if (!found && plim_sleep_(&idle, WEIGHTED_SEM_IDLE_NS, false) == ETIMEDOUT) {
-            s = weighted_sem_lock_(w);
-            plim_unlink_(&w->parked, &idle.node);
-            weighted_sem_retire_(w, &s, self);
-            return false;
-        }
+    w->idle++;
+    w->crew.searching++;
+    weighted_sem_task_ends_(w, &s, &self->task, result);
+    w->crew.searching--;
+    if (!weighted_sem_pick_(w, &s, self)) {
+        return weighted_sem_search_(w, &s, self);
     }
+    weighted_sem_unlock_(w, &s);
     return true;
 }
 
 /* A task has ended its thread. */
 PLIM_SLOW_ void weighted_sem_thread_ended_(void *arg)
 {
-    weighted_sem_worker_ *self = (weighted_sem_worker_ *)arg;
-    weighted_sem *w = self->sem;
+    weighted_sem_run_ *run = (weighted_sem_run_ *)arg;
+    weighted_sem *w = run->worker->sem;
+    plim_hold_ends_(&run->hold, plim_here_());
     weighted_sem_section_ s = weighted_sem_lock_(w);
-    weighted_sem_run_ends_(w, &s, self, ECANCELED);
-    weighted_sem_retire_(w, &s, self);
+    weighted_sem_task_ends_(w, &s, &run->worker->task, ECANCELED);
+    weighted_sem_retire_(w, &s, run->worker);
 }
 
-PLIM_SLOW_ void weighted_sem_work_(weighted_sem_worker_ *self)
+/* The life of a thread: the task that it was created for, and others until there are none. */
+PLIM_SLOW_ void weighted_sem_work_(weighted_sem_run_ *run)
 {
     int result;
     do {
-        result = self->task.fn(self->task.arg);
-    } while (weighted_sem_next_task_(self, result));
+        result = weighted_sem_call_task_(run);
+    } while (weighted_sem_next_task_(run->worker, result));
 }
 
 PLIM_SLOW_ plim_worker_result weighted_sem_thread_(void *arg)
 {
-    weighted_sem_worker_ *self = (weighted_sem_worker_ *)arg;
-    plim_worker_begins_(self->sem->name);
-    weighted_sem_section_ s = weighted_sem_lock_(self->sem);
-    weighted_sem_run_begins_(self->sem, self);
-    weighted_sem_unlock_(self->sem, &s);
-    PLIM_ON_THREAD_EXIT_(weighted_sem_thread_ended_, self)
-    weighted_sem_work_(self);
+    weighted_sem_run_ run;
+    run.worker = (weighted_sem_worker_ *)arg;
+    plim_worker_begins_(run.worker->sem->fixed.name);
+    PLIM_ON_THREAD_EXIT_(weighted_sem_thread_ended_, &run)
+    weighted_sem_work_(&run);
     PLIM_ON_THREAD_EXIT_END_
     return 0;
 }

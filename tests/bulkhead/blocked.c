@@ -9,9 +9,11 @@
 typedef struct guest {
     bulkhead_job job;
     csem came, go;
-    bulkhead_job *awaits; /* this job, without a limit, */
-    bool reclaims;        /* or for its body; */
-    bool enters, invokes; /* or for a permit, or a call */
+    bulkhead_job *awaits;  /* this job, without a limit, */
+    bool reclaims;         /* or for its body; */
+    bool enters, invokes;  /* or for a permit, or a call; */
+    bulkhead_job *submits; /* or for a place, for that one */
+    int64_t timeout_ns;    /* 0: none */
     int error;
     atomic_int over;
 } guest;
@@ -21,10 +23,13 @@ static guest guests[2];
 static void come_and_wait(guest *g)
 {
     csem_release(&g->came);
+    const int64_t timeout_ns = g->timeout_ns == 0 ? PLIM_FOREVER : g->timeout_ns;
     g->error = csem_acquire(&g->go); /* the teardown opens it, if nobody else does */
     if (g->awaits != NULL) {
-        g->error = g->reclaims ? bulkhead_reclaim(g->awaits, PLIM_FOREVER)
-                               : bulkhead_wait(g->awaits, PLIM_FOREVER);
+        g->error = g->reclaims ? bulkhead_reclaim(g->awaits, timeout_ns)
+                               : bulkhead_wait(g->awaits, timeout_ns);
+    } else if (g->submits != NULL) {
+        g->error = bulkhead_submit_for(&on.b, g->submits, timeout_ns);
     } else if (g->invokes) {
         g->error = bulkhead_invoke(&on.b, nothing, NULL, NULL);
     } else if (g->enters) {
@@ -146,8 +151,7 @@ TEST a_done_of_a_late_job_may_wait(void)
     ASSERT(has_entered(&on.g[0]));
     ASSERT_INT(0, bulkhead_submit(&on.b, &on.job[0])); /* behind that */
     csem_release(&late->go);
-    ASSERT(EVENTUALLY(plim_waiters_(plim_load_relaxed_(&on.job[0].over_.word)) == 1 ||
-                      atomic_load(&late->over) == 1));
+    ASSERT(EVENTUALLY(waiters_of(&on.job[0]) == 1 || atomic_load(&late->over) == 1));
     let_go(&on.g[0]);
     ASSERT(is_over(late));
     ASSERT_INT(0, late->error);

@@ -156,6 +156,32 @@ TEST one_in_the_middle_of_the_queue_is_cancelled_alone(void)
     ENDS_WELL();
 }
 
+static void note_its_end_and_free_it(bulkhead_job *job)
+{
+    count_done(job);
+    free(job);
+}
+
+/* On a heap, so that a sanitizer sees who touches it after its done. */
+TEST a_detached_job_can_be_cancelled_until_its_done_frees_it(void)
+{
+    bulkhead_job *job = calloc(1, sizeof *job);
+    ASSERT(job != NULL);
+    *job = (bulkhead_job){.run = run_pass, .arg = &on.g[1], .detached = true};
+    job->done = note_its_end_and_free_it;
+    ASSERT(make(&on.b, BULKHEAD_ASYNC, 1, 0));
+    ASSERT_INT(0, bulkhead_submit(&on.b, &on.g[0].job));
+    ASSERT_INT(0, bulkhead_submit(&on.b, job));
+    ASSERT_INT(0, bulkhead_cancel(&on.b, job));
+    ASSERT_INT(1, atomic_load(&on.g[1].dones));
+    ASSERT_INT(BULKHEAD_CANCELLED, on.g[1].seen);
+    ASSERT_FIGURES(&on.b, 1, 0);
+    let_go(&on.g[0]);
+    ASSERT(is_done(&on.g[0]));
+    ASSERT_INT(0, atomic_load(&on.g[1].runs));
+    ENDS_WELL();
+}
+
 SUITE(cancel_suite)
 {
     SET_SETUP(set_the_stage, NULL);
@@ -167,4 +193,5 @@ SUITE(cancel_suite)
     RUN_TEST(a_job_that_waits_for_its_retry_can_be_cancelled);
     RUN_TEST(a_cancel_races_with_the_start_and_one_of_them_wins);
     RUN_TEST(one_in_the_middle_of_the_queue_is_cancelled_alone);
+    RUN_TEST(a_detached_job_can_be_cancelled_until_its_done_frees_it);
 }

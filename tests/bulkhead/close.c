@@ -387,7 +387,7 @@ TEST close_races_with_submits_and_every_job_ends(int how)
         on.crowd = (crowd){0};
         ASSERT(make(&on.b, BULKHEAD_ASYNC, 2, 1));
         gather(N, submit_until_shut);
-        rest(PLIM_US(100 * (round % 10)));
+        rest(PLIM_US(100 * (round % 10))); /* each close finds another moment */
         ASSERT_INT(0, bulkhead_close(&on.b, how, PLIM_S(PATIENCE_S)));
         disperse();
         ASSERT_INT(0, atomic_load(&on.crowd.odd));

@@ -260,7 +260,7 @@ TEST a_listener_that_waits_touches_no_job_that_is_gone(bool on_executor)
     ASSERT(has_entered(&on.g[0]));
     csem_release(&listener.go);
     /* It waits: what it has left behind then would be seen now. */
-    ASSERT(EVENTUALLY(plim_waiters_(plim_load_relaxed_(&on.g[0].job.over_.word)) == 1));
+    ASSERT(EVENTUALLY(waiters_of(&on.g[0].job) == 1));
     ASSERT_INT(0, memcmp((void *)&gone, (void *)&on.t[0].job, sizeof gone));
     let_go(&on.g[0]);
     ASSERT_INT(0, bulkhead_wait_idle(&on.b, PLIM_S(PATIENCE_S)));

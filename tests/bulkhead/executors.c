@@ -540,29 +540,6 @@ TEST an_executor_runs_each_task_it_took_exactly_once(int how)
     ENDS_WELL();
 }
 
-/* It would end one thread after the other. */
-TEST a_job_that_ends_its_thread_is_not_tried_again(bool on_executor)
-{
-    if (!THREAD_ENDS_ARE_NOTICED) {
-        SKIPm("the end of a thread is noticed on POSIX systems only");
-    }
-    ASSERT(make(&on.other, BULKHEAD_ASYNC, 2, 0));
-    plim_executor executor = bulkhead_executor(&on.other);
-    bulkhead_options options = {
-        .type = BULKHEAD_ASYNC, .attempts = 3, .executor = on_executor ? &executor : NULL};
-    ASSERT_INT(0, make_with(&on.b, &options));
-    on.g[0].job.run = end_thread_job;
-    ASSERT_INT(0, bulkhead_submit(&on.b, &on.g[0].job));
-    ASSERT(is_done(&on.g[0]));
-    ASSERT_INT(BULKHEAD_FAILED, on.g[0].job.outcome);
-    ASSERT_INT(ECANCELED, on.g[0].job.result);
-    ASSERT_INT(1, on.g[0].job.attempt);
-    ASSERT_U64(0, bulkhead_snapshot(&on.b).retried);
-    ASSERT_INT(0, bulkhead_close(&on.b, BULKHEAD_DRAIN, PLIM_S(PATIENCE_S)));
-    ASSERT_ENDS_FIRST();
-    ENDS_WELL();
-}
-
 SUITE(executors_suite)
 {
     SET_SETUP(set_the_hands, NULL);
@@ -592,8 +569,6 @@ SUITE(executors_suite)
     RUN_TESTp(a_bulkhead_is_an_executor_for_others, BULKHEAD_ABORT);
     RUN_TEST(a_closed_bulkhead_refuses_as_an_executor);
     RUN_TEST(one_bulkhead_may_be_the_executor_of_another);
-    RUN_TESTp(a_job_that_ends_its_thread_is_not_tried_again, false);
-    RUN_TESTp(a_job_that_ends_its_thread_is_not_tried_again, true);
     RUN_TESTp(an_executor_runs_each_task_it_took_exactly_once, BULKHEAD_DRAIN);
     RUN_TESTp(an_executor_runs_each_task_it_took_exactly_once, BULKHEAD_ABORT);
 }

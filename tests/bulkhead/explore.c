@@ -21,7 +21,7 @@ static int64_t world_idle(void);
 
 #include <stdio.h>
 
-enum { JOBS = 3 };
+enum { JOBS = 4 };
 
 static struct world {
     bulkhead b;
@@ -32,8 +32,10 @@ static struct world {
     int left;             /* threads that have not come to their end */
     int refused, told;    /* with EAGAIN, with EDEADLK */
     bool destroyed;
+    bool queue_moves;   /* a submit may rely on a limit of a moment ago, and takes that back */
     int64_t idle_ns;    /* 0: workers stay for ever */
     plim_counter tasks; /* of an executor; or what threads tell each other */
+    plim_counter answers;
     void (*run[4])(void *);
     void *arg[4];
     int tasks_in, tasks_out;
@@ -68,13 +70,13 @@ static void *world_memory(size_t size)
 const char *explore_bad_step(const uint64_t *word, uint64_t before, uint64_t after)
 {
     const uint64_t owned = PLIM_HELD_ | PLIM_WATCHED_;
-    if (word != &world.b.gate.word || world.b.name[0] == 0) {
+    if (word != &world.b.gate.word || world.b.fixed.name[0] == 0) {
         return NULL;
     }
     if ((before & BULKHEAD_CLOSED_) != 0 && (after & BULKHEAD_CLOSED_) == 0) {
         return "closed is for ever";
     }
-    if ((before & owned) != 0 && plim_available_(world.b.gate.lock.word) != 0) {
+    if ((before & owned) != 0 && world.b.gate.lock == 0) {
         return "while it is held or watched, only the holder of the lock changes the word";
     }
     if ((after & PLIM_HELD_) != 0) {
@@ -87,11 +89,8 @@ const char *explore_bad_step(const uint64_t *word, uint64_t before, uint64_t aft
         bulkhead_available_(after) < 0) {
         return "nobody takes what is not there";
     }
-    if (bulkhead_queued_(after) > world.b.limit) {
+    if (bulkhead_waiting_(after) > world.b.limit && !world.queue_moves) {
         return "more wait than may";
-    }
-    if (bulkhead_queued_(after) != 0 && (after & PLIM_WATCHED_) == 0) {
-        return "somebody waits, and nobody watches";
     }
     return NULL;
 }
@@ -103,13 +102,20 @@ const char *explore_bad_rest(uint64_t word)
     if (world.destroyed) {
         return NULL;
     }
-    if (plim_available_(b->gate.lock.word) != 1 || (word & PLIM_HELD_) != 0) {
+    if (b->gate.lock != 0 || (word & PLIM_HELD_) != 0) {
         return "everybody sleeps, and the lock is held";
     }
-    if (b->queue.first != NULL && bulkhead_available_(word) > 0) {
+    const int64_t available = bulkhead_available_(word) + (int64_t)b->spare;
+    if (b->queue.first != NULL && available > 0) {
         return "lost wake-up: a permit is free, and the first in the queue waits";
     }
-    if (b->ready != 0 && b->parked.first != NULL) {
+    for (bulkhead_job *job = bulkhead_job_in_(b->inbox); job != NULL;) {
+        if (available > 0 || job->entry_.phase == BULKHEAD_ADMITTED_) {
+            return "lost wake-up: a job in the inbox could run";
+        }
+        job = job->entry_.node.next == NULL ? NULL : BULKHEAD_JOB_OF_(job->entry_.node.next);
+    }
+    if (b->ready != 0 && b->crew.parked.first != NULL) {
         return "lost wake-up: a job is ready, and a worker sleeps";
     }
     if (b->room.first != NULL && (bulkhead_has_room_(b, word) || b->stage != PLIM_OPEN_ ||
@@ -129,9 +135,11 @@ void explore_print_word(const uint64_t *word, uint64_t value)
                (unsigned)bulkhead_queued_(value), (value & BULKHEAD_CLOSED_) != 0 ? ", closed" : "",
                (value & PLIM_WATCHED_) != 0 ? ", watched" : "",
                (value & PLIM_HELD_) != 0 ? ", held" : "");
-    } else if (word == &world.b.gate.lock.word) {
-        printf("lock: available %d, waiters %u", (int)plim_available_(value),
-               (unsigned)plim_waiters_(value));
+    } else if (word == &world.b.inbox) {
+        printf("inbox: %s, summons %u", value > BULKHEAD_SUMMONS_ ? "jobs" : "empty",
+               (unsigned)(value & BULKHEAD_SUMMONS_));
+    } else if (word == &world.b.gate.lock) {
+        printf("lock: %s", value != 0 ? "held" : "free");
     } else {
         printf("other: %llx", (unsigned long long)value);
     }
@@ -234,7 +242,7 @@ static void leave_the_scene(void)
 {
     if (--world.left == 0) {
         explore_check(bulkhead_close(&world.b, BULKHEAD_DRAIN, PLIM_FOREVER) == 0);
-        explore_check(world.b.searching == 0 && world.b.starting == 0);
+        explore_check(world.b.crew.searching == 0 && world.b.starting == 0);
         explore_check(bulkhead_destroy(&world.b) == 0);
         world.destroyed = true;
         explore_free(&world.b, sizeof world.b);
@@ -287,7 +295,7 @@ static void enter_and_go(void)
 static void abort_it(void)
 {
     explore_check(bulkhead_close(&world.b, BULKHEAD_ABORT, PLIM_FOREVER) == 0);
-    explore_check(world.inside == 0 && world.b.threads == 0);
+    explore_check(world.inside == 0 && world.b.crew.threads == 0);
     explore_check(world.submitted[0] != 1 || world.job[0].outcome != BULKHEAD_PENDING);
     leave_the_scene();
 }
@@ -297,11 +305,11 @@ static void all_given_back(void)
     bulkhead *b = &world.b;
     explore_check(world.inside == 0);
     if (!world.destroyed) {
-        explore_check(bulkhead_available_(b->gate.word) == (int64_t)b->permits);
-        explore_check(bulkhead_queued_(b->gate.word) == 0 && b->queue.first == NULL);
+        explore_check(bulkhead_available_(b->gate.word) + (int64_t)b->spare == (int64_t)b->permits);
+        explore_check(bulkhead_queued_(b->gate.word) == b->unreported && b->queue.first == NULL);
         explore_check((b->gate.word & PLIM_HELD_) == 0 && b->blocked.first == NULL);
         explore_check((b->gate.word & PLIM_WATCHED_) == 0 || b->stage != PLIM_OPEN_);
-        explore_check(plim_available_(b->gate.lock.word) == 1 && b->jobs == 0);
+        explore_check(b->gate.lock == 0 && b->jobs == 0);
     }
 }
 
@@ -317,8 +325,10 @@ static void all_given_back(void)
 
 #include "explore_callers.c"
 #include "explore_jobs.c"
+#include "explore_inbox.c"
 #include "explore_supervision.c"
 #include "explore_blocked.c"
+#include "explore_steps.c"
 
 const explore_scenario *const explore_scenarios[] = {&two_on_one,
                                                      &all_time_out,
@@ -340,6 +350,27 @@ const explore_scenario *const explore_scenarios[] = {&two_on_one,
                                                      &room_after_a_caller,
                                                      &room_of_a_caller,
                                                      &two_waiters,
+                                                     &wait_gives_up,
+                                                     &quiet_and_callers,
+                                                     &job_and_unfair_callers,
+                                                     &two_fast_submits,
+                                                     &fast_submits_of_two,
+                                                     &fast_submit_and_caller,
+                                                     &fast_is_exact,
+                                                     &fast_submit_and_cancel,
+                                                     &fast_submit_and_abort,
+                                                     &fast_submit_and_drain,
+                                                     &fast_submit_and_idle,
+                                                     &fast_submit_and_growth,
+                                                     &fast_submit_and_shrink,
+                                                     &refused_exactly,
+                                                     &free_when_it_has_ended,
+                                                     &summoned_too_late,
+                                                     &summoned_alone,
+                                                     &needs_the_next,
+                                                     &needs_a_late_one,
+                                                     &detached_needs_next,
+                                                     &detached_again,
                                                      &cancel_races,
                                                      &detached,
                                                      &idle_is_idle,
@@ -375,4 +406,18 @@ const explore_scenario *const explore_scenarios[] = {&two_on_one,
                                                      &waits_on,
                                                      &late_done,
                                                      &stop_waits,
+                                                     &shrink_tells_a_wait,
+                                                     &shrink_tells_an_enter,
+                                                     &shrink_tells_a_call,
+                                                     &aborted_late,
+                                                     &aborted_by_a_worker,
+                                                     &late_beside_admitted,
+                                                     &comes_in_a_section,
+                                                     &two_after_a_done,
+                                                     &idle_after_a_done,
+                                                     &three_after_a_done,
+                                                     &comes_for_a_spare_one,
+                                                     &left_and_short,
+                                                     &stuck_and_short,
+                                                     &waits_and_short,
                                                      NULL};

@@ -222,13 +222,15 @@ SCENARIO(both_given_up, "jobs are given up until a worker goes on", async_2_alon
 
 /* The only worker waits for job 2, which is due later. Job 1 is given up for that, and its done
  * waits for 2 as well, on the same thread: for ever, or less long than the outer wait. It is told if
- * both were given up at once, so that its thread has yet to call the other's done. There is a thread
- * for the supervisor, and none for another worker. */
+ * both were given up at once, so that its thread has yet to call the other's done; or if that thread
+ * is the supervisor, which alone makes 2 due. There is a thread for the supervisor, and none for
+ * another worker. */
 static void wait_for_the_late_one(int64_t timeout_ns)
 {
+    const bool supervises = bulkhead_stay_as_(&world.b, BULKHEAD_SUPERVISES_) != NULL;
     int error = bulkhead_wait(&world.job[2], timeout_ns);
     explore_check(error == 0 || (error == ETIMEDOUT && timeout_ns != PLIM_FOREVER) ||
-                  (error == EDEADLK && world.job[2].outcome == BULKHEAD_ABORTED));
+                  (error == EDEADLK && (supervises || world.job[2].outcome == BULKHEAD_ABORTED)));
 }
 
 static void wait_for_it_for_ever(bulkhead_job *job)
@@ -340,3 +342,77 @@ static void renew_and_meet(void)
 
 SCENARIO(stop_waits, "a worker that begins anew may wait before", async_renews, all_given_back,
          BODIES(renew_and_meet), .spare = 2, .preemptions = 2);
+
+/* Job 0 waits inside of the bulkhead, and relies on a caller, who lowers the limit and leaves. */
+static void told_or_not(int error)
+{
+    explore_check(error == 0 || error == EDEADLK);
+    world.told += error == EDEADLK;
+}
+
+static int rely_on_the_caller(bulkhead_job *job)
+{
+    world.runs[job - world.job]++;
+    explore_check(submit(1, 0) == 0);
+    told_or_not(bulkhead_wait(&world.job[1], PLIM_FOREVER));
+    return 0;
+}
+
+static int enter_beside_the_caller(bulkhead_job *job)
+{
+    world.runs[job - world.job]++;
+    int error = bulkhead_enter_for(&world.b, PLIM_FOREVER);
+    told_or_not(error);
+    return error == 0 ? bulkhead_leave(&world.b) : 0;
+}
+
+static int count_call(void *arg)
+{
+    (void)arg;
+    world.runs[1]++;
+    return 0;
+}
+
+static int invoke_beside_the_caller(bulkhead_job *job)
+{
+    world.runs[job - world.job]++;
+    told_or_not(bulkhead_invoke(&world.b, count_call, NULL, NULL));
+    return 0;
+}
+
+static void shrink_and_leave(int (*run)(bulkhead_job *))
+{
+    explore_check(bulkhead_try_enter(&world.b) == 0);
+    world.job[0].run = run;
+    explore_check(submit(0, 0) == 0);
+    explore_check(bulkhead_resize(&world.b, 1, PLIM_KEEP) == 0);
+    explore_check(bulkhead_leave(&world.b) == 0);
+    explore_check(see_it_end(0) == BULKHEAD_SUCCEEDED);
+    if (world.submitted[1] == 1) {
+        explore_check(see_it_end(1) == BULKHEAD_SUCCEEDED);
+    }
+    leave_the_scene();
+}
+
+static void shrink_under_a_wait(void)
+{
+    shrink_and_leave(rely_on_the_caller);
+}
+
+static void shrink_under_an_enter(void)
+{
+    shrink_and_leave(enter_beside_the_caller);
+}
+
+static void shrink_under_a_call(void)
+{
+    shrink_and_leave(invoke_beside_the_caller);
+}
+
+SCENARIO(shrink_tells_a_wait, "a lower limit leaves a permit to one who waits for a job",
+         async_2_alone, all_given_back, BODIES(shrink_under_a_wait), .spare = 2, .preemptions = 2);
+SCENARIO(shrink_tells_an_enter, "a lower limit leaves a permit to one who wants another",
+         async_2_alone, all_given_back, BODIES(shrink_under_an_enter), .spare = 2,
+         .preemptions = 2);
+SCENARIO(shrink_tells_a_call, "a lower limit leaves a permit to one who makes a call",
+         async_2_alone, all_given_back, BODIES(shrink_under_a_call), .spare = 2, .preemptions = 2);

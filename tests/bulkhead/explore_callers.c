@@ -22,6 +22,19 @@ SCENARIO(exact_queue, "one runs, one waits, one is refused", sync_1_queue_1, at_
 SCENARIO(unfair, "unfair callers, and one that gives up", unfair_1, all_given_back,
          BODIES(enter, enter, enter_for_a_while), .preemptions = 2);
 
+static void sync_2(void)
+{
+    made(BULKHEAD_SYNC, 2, 0, 0);
+}
+
+static void wait_for_quiet(void)
+{
+    explore_check(bulkhead_wait_idle(&world.b, PLIM_FOREVER) == 0);
+}
+
+SCENARIO(quiet_and_callers, "callers come while somebody waits for quiet", sync_2, all_given_back,
+         BODIES(enter, enter, wait_for_quiet), .preemptions = 3);
+
 static void sync_1_taken(void)
 {
     sync_1();

@@ -28,6 +28,15 @@ SCENARIO(reuse, "a job is submitted again when it is done", async_alone, all_giv
 SCENARIO(job_and_caller, "a job and a caller share the permit", async_1, all_given_back,
          BODIES(job_0, enter_and_go), .spare = 1, .preemptions = 2);
 
+static void async_unfair(void)
+{
+    made(BULKHEAD_ASYNC, 1, 0, BULKHEAD_UNFAIR);
+    world.left = 3;
+}
+
+SCENARIO(job_and_unfair_callers, "a job and unfair callers share the permit", async_unfair,
+         all_given_back, BODIES(job_0, enter_and_go, enter_and_go), .spare = 1, .preemptions = 2);
+
 static void async_no_queue(void)
 {
     async_of(1, PLIM_NONE, 2);
@@ -121,6 +130,47 @@ static void wait_too(void)
 
 SCENARIO(two_waiters, "two wait for the same job", async_1, all_given_back, BODIES(job_0, wait_too),
          .spare = 1, .preemptions = 2);
+
+static void submit_and_give_up(void)
+{
+    explore_check(submit(0, 0) == 0);
+    int error = bulkhead_wait(&world.job[0], PLIM_US(100));
+    explore_check(error == 0 || error == ETIMEDOUT);
+    if (world.told == 0) {
+        leave_the_scene();
+    }
+}
+
+/* Ends the job; and then everything, if that thread waits, or gives up. */
+static void cancel_and_end_all(void)
+{
+    const bool waits = world.job[0].waiters_ != NULL;
+    if (world.submitted[0] == 1) {
+        explore_check(bulkhead_cancel(&world.b, &world.job[0]) == 0);
+    }
+    explore_check(bulkhead_leave(&world.b) == 0);
+    if (waits) {
+        explore_free(&world.job[0], sizeof world.job[0]);
+        world.told = 1;
+        world.left = 1;
+    }
+    leave_the_scene();
+}
+
+static void async_taken(void)
+{
+    async_of(1, 0, 2);
+    explore_check(bulkhead_enter(&world.b) == 0);
+    world.b.last = 0; /* for somebody else: it leaves on another thread */
+}
+
+static void it_ended(void)
+{
+    explore_check(world.destroyed);
+}
+
+SCENARIO(wait_gives_up, "a wait gives up as the job ends", async_taken, it_ended,
+         BODIES(submit_and_give_up, cancel_and_end_all), .spare = 1, .preemptions = 2);
 
 static void submit_and_see(void)
 {

@@ -10,6 +10,7 @@
 #endif
 #include "../flaky_cas.h"
 #include "../scarcity.h"
+#include "../busy_cpu.h"
 
 /* How long a worker without a job stays; a test may change it. */
 static atomic_llong idle_ns = 10000000000;
@@ -107,8 +108,8 @@ TEST a_worker_more_that_cannot_be_had_costs_nothing_but_speed(void)
     async_of(&b, 2, 0);
     ASSERT_EQ_FMT(0, bulkhead_submit(&b, &first), "%d");
     atomic_store(&threads_left, 0);
-    ASSERT_EQ_FMT(0, bulkhead_submit(&b, &second), "%d"); /* it waits for the only worker */
-    ASSERT_EQ_FMT(1u, bulkhead_snapshot(&b).workers, "%u");
+    ASSERT_EQ_FMT(0, bulkhead_submit(&b, &second), "%d");   /* it waits for the only worker */
+    ASSERT(EVENTUALLY(bulkhead_snapshot(&b).workers == 1)); /* when the first has tried it, too */
     ASSERT_EQ_FMT(ETIMEDOUT, bulkhead_wait(&second, PLIM_MS(10)), "%d");
     csem_release(&gate);
     ASSERT_EQ_FMT(0, bulkhead_wait(&second, PLIM_FOREVER), "%d");
@@ -432,6 +433,32 @@ TEST compare_exchanges_that_fail_for_no_reason_change_nothing(uint64_t every)
     PASS();
 }
 
+/* It is the number of offers that tells, not the time they took. */
+TEST looks_do_not_outlast_the_timeout(int64_t timeout_ns, bool submits)
+{
+    bulkhead b;
+    csem gate = CSEM_INIT(0);
+    bulkhead_job job = {.run = wait_at, .arg = &gate}, other = {.run = wait_at, .arg = &gate};
+    plenty();
+    bulkhead_options options = {.type = BULKHEAD_ASYNC, .queue = PLIM_NONE};
+    ASSERT_EQ_FMT(0, bulkhead_init(&b, &options), "%d");
+    ASSERT_EQ_FMT(0, bulkhead_submit(&b, &job), "%d");
+    kept_ns = PLIM_US(80); /* less than what ends the looks anyway */
+    offers = 0;
+    int64_t before = plim_now_(), at_most = timeout_ns / kept_ns;
+    int error =
+        submits ? bulkhead_submit_for(&b, &other, timeout_ns) : bulkhead_wait(&job, timeout_ns);
+    int64_t took = plim_now_() - before, offered = offers;
+    kept_ns = 0;
+    csem_release(&gate);
+    ASSERT_EQ_FMT(ETIMEDOUT, error, "%d");
+    ASSERT_EQ_FMT(0, bulkhead_wait(&job, PLIM_FOREVER), "%d");
+    ASSERT(comes_to_an_end(&b));
+    ASSERT(took >= timeout_ns);
+    ASSERT(offered <= at_most);
+    PASS();
+}
+
 SUITE(bulkhead_failures)
 {
     RUN_TEST(init_without_memory_for_histograms_is_refused);
@@ -456,12 +483,17 @@ SUITE(bulkhead_failures)
     RUN_TEST(a_worker_that_ends_before_its_creator_knows_is_joined);
     RUN_TEST(the_executor_of_a_bulkhead_refuses_without_memory);
     RUN_TEST(nothing_is_allocated_once_the_workers_are_there);
+    for (int submits = 0; submits < 2; submits++) {
+        RUN_TESTp(looks_do_not_outlast_the_timeout, PLIM_US(10), submits != 0);
+        RUN_TESTp(looks_do_not_outlast_the_timeout, PLIM_US(400), submits != 0);
+    }
     RUN_TESTp(compare_exchanges_that_fail_for_no_reason_change_nothing, 2);
     RUN_TESTp(compare_exchanges_that_fail_for_no_reason_change_nothing, 3);
     RUN_TESTp(compare_exchanges_that_fail_for_no_reason_change_nothing, 7);
 }
 
 #include "shortage.c"
+#include "given_up.c"
 
 GREATEST_MAIN_DEFS();
 
@@ -470,5 +502,6 @@ int main(int argc, char **argv)
     GREATEST_MAIN_BEGIN();
     RUN_SUITE(bulkhead_failures);
     RUN_SUITE(bulkhead_shortage);
+    RUN_SUITE(bulkhead_given_up);
     GREATEST_MAIN_END();
 }

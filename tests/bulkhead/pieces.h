@@ -334,7 +334,6 @@ static int waiters(const plim_list_ *list)
         n++;
     }
     bulkhead_unlock_(&on.b, &s);
-    bulkhead_after_(&on.b, &s);
     return n;
 }
 
@@ -550,6 +549,19 @@ static void open_the_gates(void)
             (void)bulkhead_cancel(&on.b, &on.g[i].job);
         }
     }
+}
+
+/* How many threads wait for the end of that job. */
+static int waiters_of(const bulkhead_job *job)
+{
+    int n = 0;
+    bulkhead *b = job->bulkhead_;
+    bulkhead_section_ s = bulkhead_lock_(b);
+    for (const bulkhead_await_ *at = job->waiters_; at != NULL; at = at->next) {
+        n++;
+    }
+    bulkhead_unlock_(b, &s);
+    return n;
 }
 
 /* After a test that failed half-way: all that it has started ends before the next one begins. */

@@ -48,6 +48,53 @@ TEST workers_carry_the_name_and_their_number(const char *name, const char *expec
 #endif
 }
 
+#ifdef __linux__
+enum { CROWD = 11 }; /* the last of them has two digits */
+
+typedef struct crowd {
+    bulkhead_job job;
+    look l;
+    atomic_int *came;
+    bool all; /* were there when it ended */
+} crowd;
+
+static int look_when_all_are_there(bulkhead_job *job)
+{
+    crowd *c = job->arg;
+    atomic_fetch_add(c->came, 1);
+    c->all = EVENTUALLY(atomic_load(c->came) == CROWD);
+    return look_around(&c->l);
+}
+
+TEST each_worker_carries_its_own_number(void)
+{
+    bulkhead b;
+    atomic_int came;
+    crowd c[CROWD];
+    bulkhead_options options = {.type = BULKHEAD_ASYNC, .permits = CROWD, .name = "db"};
+    memset((void *)c, 0, sizeof c);
+    atomic_init(&came, 0);
+    ASSERT_EQ_FMT(0, bulkhead_init(&b, &options), "%d");
+    for (int i = 0; i < CROWD; i++) {
+        c[i].job = (bulkhead_job){.run = look_when_all_are_there, .arg = &c[i]};
+        c[i].came = &came;
+        ASSERT_EQ_FMT(0, bulkhead_submit(&b, &c[i].job), "%d");
+    }
+    ASSERT_EQ_FMT(0, bulkhead_close(&b, BULKHEAD_DRAIN, PLIM_FOREVER), "%d");
+    ASSERT_EQ_FMT(0, bulkhead_destroy(&b), "%d");
+    for (int i = 0; i < CROWD; i++) {
+        char expected[16];
+        snprintf(expected, sizeof expected, "db-%u", c[i].job.worker);
+        ASSERT(c[i].all && c[i].job.worker < CROWD);
+        ASSERT_STR_EQ(expected, c[i].l.name);
+        for (int j = 0; j < i; j++) {
+            ASSERT(c[i].job.worker != c[j].job.worker);
+        }
+    }
+    PASS();
+}
+#endif
+
 TEST jobs_run_with_signals_blocked_except_faults(void)
 {
     sigset_t before, after;
@@ -208,18 +255,87 @@ TEST a_forked_child_may_close_and_destroy_at_once(int state, int how)
     PASS();
 }
 
+/* What a thread runs is noted on its stack. Destructors of thread-local data come after that. */
+static pthread_key_t at_end;
+
+static void note_that_it_runs_nothing(void *note)
+{
+    atomic_store((atomic_int *)note, *plim_here_() == NULL);
+}
+
+static void have_an_end(bulkhead_job *job)
+{
+    pthread_setspecific(at_end, job->arg);
+}
+
+TEST the_supervisor_runs_nothing_when_it_ends(void)
+{
+    bulkhead b;
+    atomic_int note;
+    int pipes[2];
+    bulkhead_options options = {.type = BULKHEAD_ASYNC, .permits = 1};
+    bulkhead_job blocks = {.run = wait_for_byte, .arg = &pipes[0]};
+    bulkhead_job expires = {.start_within_ns = 1, .run = wait_for_byte, .done = have_an_end};
+    atomic_init(&note, -1);
+    expires.arg = &note;
+    ASSERT_EQ_FMT(0, pthread_key_create(&at_end, note_that_it_runs_nothing), "%d");
+    ASSERT_EQ_FMT(0, pipe(pipes), "%d");
+    ASSERT_EQ_FMT(0, bulkhead_init(&b, &options), "%d");
+    ASSERT_EQ_FMT(0, bulkhead_submit(&b, &blocks), "%d");
+    ASSERT_EQ_FMT(0, bulkhead_submit(&b, &expires), "%d");
+    ASSERT_EQ_FMT(0, bulkhead_wait(&expires, PLIM_FOREVER), "%d");
+    ASSERT_EQ_FMT(BULKHEAD_EXPIRED, expires.outcome, "%d");
+    ASSERT_EQ_FMT((ssize_t)1, write(pipes[1], "x", 1), "%zd");
+    ASSERT_EQ_FMT(0, bulkhead_close(&b, BULKHEAD_DRAIN, PLIM_FOREVER), "%d");
+    ASSERT_EQ_FMT(0, bulkhead_destroy(&b), "%d");
+    ASSERT_EQ_FMT(1, atomic_load(&note), "%d");
+    ASSERT_EQ_FMT(0, pthread_key_delete(at_end), "%d");
+    close(pipes[0]);
+    close(pipes[1]);
+    PASS();
+}
+
+static int have_an_end_too(bulkhead_job *job)
+{
+    have_an_end(job);
+    return 0;
+}
+
+TEST a_worker_runs_nothing_when_it_ends(void)
+{
+    bulkhead b;
+    atomic_int note;
+    bulkhead_options options = {.type = BULKHEAD_ASYNC, .permits = 1};
+    bulkhead_job job = {.run = have_an_end_too, .arg = &note};
+    atomic_init(&note, -1);
+    ASSERT_EQ_FMT(0, pthread_key_create(&at_end, note_that_it_runs_nothing), "%d");
+    ASSERT_EQ_FMT(0, bulkhead_init(&b, &options), "%d");
+    ASSERT_EQ_FMT(0, bulkhead_submit(&b, &job), "%d");
+    ASSERT_EQ_FMT(0, bulkhead_wait(&job, PLIM_FOREVER), "%d");
+    ASSERT_EQ_FMT(0, bulkhead_close(&b, BULKHEAD_DRAIN, PLIM_FOREVER), "%d");
+    ASSERT_EQ_FMT(0, bulkhead_destroy(&b), "%d"); /* which joins it */
+    ASSERT_EQ_FMT(1, atomic_load(&note), "%d");
+    ASSERT_EQ_FMT(0, pthread_key_delete(at_end), "%d");
+    PASS();
+}
+
 SUITE(bulkhead_posix)
 {
     RUN_TESTp(workers_carry_the_name_and_their_number, NULL, "bulkhead-0");
     RUN_TESTp(workers_carry_the_name_and_their_number, "db", "db-0");
     RUN_TESTp(workers_carry_the_name_and_their_number, "a name that is too long",
               "a name that i-0");
+#ifdef __linux__
+    RUN_TEST(each_worker_carries_its_own_number);
+#endif
     RUN_TEST(jobs_run_with_signals_blocked_except_faults);
     RUN_TEST(signals_end_no_wait);
     RUN_TESTp(workers_have_the_stack_they_are_given, 0);
     RUN_TESTp(workers_have_the_stack_they_are_given, 1);
     RUN_TESTp(workers_have_the_stack_they_are_given, 100000);
     RUN_TESTp(workers_have_the_stack_they_are_given, (size_t)20 << 20);
+    RUN_TEST(the_supervisor_runs_nothing_when_it_ends);
+    RUN_TEST(a_worker_runs_nothing_when_it_ends);
     for (int state = NEVER_USED; state <= LOCKED; state++) {
         RUN_TESTp(a_forked_child_may_close_and_destroy_at_once, state, BULKHEAD_DRAIN);
         RUN_TESTp(a_forked_child_may_close_and_destroy_at_once, state, BULKHEAD_ABORT);

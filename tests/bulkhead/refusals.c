@@ -269,11 +269,11 @@ TEST in_another_process_close_and_destroy_do_nothing(void)
     ASSERT(make(&on.b, BULKHEAD_ASYNC, 1, 0));
     ASSERT_INT(0, bulkhead_submit(&on.b, &on.g[0].job));
     ASSERT(has_entered(&on.g[0]));
-    on.b.process++;
+    on.b.fixed.process++;
     ASSERT_INT(EINVAL, bulkhead_close(&on.b, 7, PLIM_FOREVER));
     ASSERT_INT(0, bulkhead_close(&on.b, BULKHEAD_ABORT, PLIM_FOREVER));
     ASSERT_INT(0, bulkhead_destroy(&on.b));
-    on.b.process--;
+    on.b.fixed.process--;
     ASSERT_INT(1, in_use(&on.b));
     ASSERT_FALSE(bulkhead_job_cancelled(&on.g[0].job));
     let_go(&on.g[0]);

@@ -158,7 +158,7 @@ TEST short_bodies_do_not_time_out(void)
 static int sleep_a_little(bulkhead_job *job)
 {
     (void)job;
-    rest(PLIM_US(150));
+    rest(PLIM_US(150)); /* about as long as its time */
     return 0;
 }
 
@@ -249,7 +249,7 @@ TEST a_stuck_job_may_wait_for_others(void)
     ASSERT_INT(0, bulkhead_submit(&on.b, &w.job));
     for (int i = 0; i < 2; i++) {
         ASSERT(has_entered(&on.g[i]));
-        ASSERT(EVENTUALLY(plim_waiters_(plim_load_relaxed_(&on.g[i].job.over_.word)) == 1));
+        ASSERT(EVENTUALLY(waiters_of(&on.g[i].job) == 1));
         let_go(&on.g[i]);
     }
     ASSERT(EVENTUALLY(atomic_load(&w.ended)));

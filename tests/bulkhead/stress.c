@@ -23,7 +23,7 @@ typedef struct round_ {
     atomic_int inside; /* bodies and callers */
     atomic_int too_much, odd, calls;
     atomic_uint_least64_t operations, accepted, ended[BULKHEAD_ABORTED + 1], done;
-    bool closes, resizes;
+    bool closes, resizes, own_workers;
 } round_;
 
 typedef struct task {
@@ -61,7 +61,7 @@ static int run_task(bulkhead_job *job)
             bulkhead_leave(&t->r->b);
         }
     }
-    if (t->random % 97 == 0) {
+    if (t->random % 97 == 0 && t->r->own_workers) {
         end_the_thread(NULL);
     }
     return t->random % 3 == 0 ? EIO : 0;
@@ -225,6 +225,7 @@ int main(int argc, char **argv)
         options.retry_delay_ns = (int64_t)(next_random(&run.random) % 2) * PLIM_US(20);
         options.flags = (uint32_t)(next_random(&run.random) % 16) | BULKHEAD_STATS;
         options.executor = next_random(&run.random) % 4 == 0 ? &executor : NULL;
+        r.own_workers = options.executor == NULL;
         r.closes = next_random(&run.random) % 3 == 0;
         r.resizes = next_random(&run.random) % 3 == 0;
         run.failed += bulkhead_init(&r.b, &options) != 0;

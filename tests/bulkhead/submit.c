@@ -387,7 +387,7 @@ TEST submitters_for_a_place_give_up_in_time_and_leave_nothing(void)
                 (caller){.call = SUBMIT_FOR, .gate = &on.g[2 + i], .timeout_ns = PLIM_US(500)};
             start_call(&on.c[i]);
         }
-        rest(PLIM_US(500));
+        rest(PLIM_US(500));      /* as long as their time */
         let_all_go(on.g, 2 + N); /* race with the timeouts */
         join_calls(on.c, N);
         ASSERT_INT(0, bulkhead_wait_idle(&on.b, PLIM_S(PATIENCE_S)));
@@ -426,6 +426,25 @@ TEST a_job_may_end_its_thread(void)
     ENDS_WELL();
 }
 
+/* It would end one thread after the other. */
+TEST a_job_that_ends_its_thread_is_not_tried_again(void)
+{
+    if (!THREAD_ENDS_ARE_NOTICED) {
+        SKIPm("the end of a thread is noticed on POSIX systems only");
+    }
+    bulkhead_options options = {.type = BULKHEAD_ASYNC, .attempts = 3};
+    ASSERT_INT(0, make_with(&on.b, &options));
+    on.g[0].job.run = end_thread_job;
+    ASSERT_INT(0, bulkhead_submit(&on.b, &on.g[0].job));
+    ASSERT(is_done(&on.g[0]));
+    ASSERT_INT(BULKHEAD_FAILED, on.g[0].job.outcome);
+    ASSERT_INT(ECANCELED, on.g[0].job.result);
+    ASSERT_INT(1, on.g[0].job.attempt);
+    ASSERT_U64(0, bulkhead_snapshot(&on.b).retried);
+    ASSERT_INT(0, bulkhead_close(&on.b, BULKHEAD_DRAIN, PLIM_S(PATIENCE_S)));
+    ENDS_WELL();
+}
+
 TEST a_call_waits_for_a_place_as_a_submit_does(void)
 {
     bulkhead_options options = {
@@ -455,7 +474,7 @@ TEST a_call_that_has_begun_is_waited_for_beyond_its_time(void)
         start_call(&on.c[0]);
         ASSERT(EVENTUALLY(atomic_load(&on.g[0].runs) != 0 || atomic_load(&on.c[0].done)));
     } while (atomic_load(&on.c[0].done) && finished(&on.c[0]));
-    rest(PLIM_MS(2));
+    rest(PLIM_MS(2)); /* its time is over, by the real clock: a bulkhead has no other */
     ASSERT_FALSE(atomic_load(&on.c[0].done));
     on.g[0].result = 4;
     let_go(&on.g[0]);
@@ -506,6 +525,7 @@ SUITE(submit_suite)
     RUN_TESTp(a_submitter_that_waits_for_a_place_gets_it, BY_PERMIT);
     RUN_TEST(submitters_for_a_place_give_up_in_time_and_leave_nothing);
     RUN_TEST(a_job_may_end_its_thread);
+    RUN_TEST(a_job_that_ends_its_thread_is_not_tried_again);
     RUN_TEST(a_call_waits_for_a_place_as_a_submit_does);
     RUN_TEST(a_call_that_has_begun_is_waited_for_beyond_its_time);
     RUN_TEST(a_call_in_the_queue_is_told_of_an_abort);

@@ -80,7 +80,7 @@ TEST a_job_of_a_sync_bulkhead_is_tried_again(uint32_t attempts, int64_t delay_ns
 static int take_too_long(bulkhead_job *job)
 {
     (void)job;
-    rest(PLIM_MS(3));
+    rest(PLIM_MS(3)); /* longer than its time, by the real clock: a bulkhead has no other */
     return 5;
 }
 

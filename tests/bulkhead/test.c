@@ -22,8 +22,10 @@
 #include "timeouts.c"
 #include "enter.c"
 #include "submit.c"
+#include "inbox.c"
 #include "deadlock.c"
 #include "blocked.c"
+#include "shrink.c"
 #include "cancel.c"
 #include "delays.c"
 #include "retries.c"
@@ -50,8 +52,10 @@ int main(int argc, char **argv)
     RUN_SUITE(timeouts_suite);
     RUN_SUITE(enter_suite);
     RUN_SUITE(submit_suite);
+    RUN_SUITE(inbox_suite);
     RUN_SUITE(deadlock_suite);
     RUN_SUITE(blocked_suite);
+    RUN_SUITE(shrink_suite);
     RUN_SUITE(cancel_suite);
     RUN_SUITE(delays_suite);
     RUN_SUITE(retries_suite);

@@ -152,12 +152,17 @@ TEST a_bulkhead_is_resized_under_a_loop(void)
     PASS();
 }
 
-static int end_thread(void *arg)
+static int end_thread_in_job(bulkhead_job *job)
 {
-    return end_the_thread(arg);
+    return end_the_thread(job);
 }
 
-static int result_of_lost, stops_told;
+static void free_job(bulkhead_job *job)
+{
+    free(job);
+}
+
+static int stops_told;
 
 static int make_nothing(void *user, unsigned worker, void **resource)
 {
@@ -182,122 +187,23 @@ static void tell_the_loop(void *user, unsigned worker, void *resource)
     loop_scheduler_call(&on.l, count_stop, &stops_told, NULL);
 }
 
-static loop_scheduler_work lost;
-
-static void lost_is_back(loop_scheduler_work *w, int status)
-{
-    result_of_lost = status == 0 ? w->result : -1;
-}
-
-/* The bulkhead hires another worker, the weighted semaphore stores an error, and the loop has its
- * work back. */
-TEST work_that_ends_its_thread_comes_back(void)
+/* The job is gone when its worker's resource is given up (ASan looks). */
+TEST a_worker_whose_thread_a_job_has_ended_may_still_call_a_loop(void)
 {
     if (!THREAD_ENDS_ARE_NOTICED) {
         SKIPm("the ends of threads are not noticed here");
     }
-    ASSERT(loop_on_pool(1, 0, 0, 0));
-    plim_executor executor = bulkhead_executor(&on.b[0]);
-    lost = (loop_scheduler_work){.work = end_thread, .then = lost_is_back};
-    result_of_lost = 0;
-    ASSERT_INT(0, loop_scheduler_offload(&on.l, &executor, &lost));
-    ASSERT_INT(0, offload_piece(&on.l, &on.b[0], &crew.pieces[0]));
-    weighted_sem_options options = {.total = 3, .executor = &executor};
-    weighted_sem_error error;
-    ASSERT_INT(0, stage_scale(&options));
-    ASSERT_INT(0, weighted_sem_start(&on.w, 2, end_thread, &lost));
-    ASSERT_INT(0, weighted_sem_start(&on.w, 1, nothing, NULL));
-    ASSERT_INT(0, weighted_sem_drain_all(&on.w, patience));
-    ASSERT_INT(1, weighted_sem_extract_errors(&on.w, &error, 1));
-    ASSERT(error.code == ECANCELED && error.arg == &lost && error.weight == 2);
-    ASSERT_INT(0, destroy_scale());
-    ASSERT(all_end());
-    ASSERT_INT(ECANCELED, result_of_lost);
-    ASSERT_INT(1, crew.pieces[0].ends);
-    PASS();
-}
-
-/* A work in the bulkhead's memory is gone when its worker's resource is given up (ASan looks). */
-TEST a_worker_whose_thread_a_work_has_ended_may_still_call_the_loop(void)
-{
-    if (!THREAD_ENDS_ARE_NOTICED) {
-        SKIPm("the ends of threads are not noticed here");
-    }
-    gather(0);
     bulkhead_options options = {.type = BULKHEAD_ASYNC,
                                 .permits = 1,
                                 .worker_start = make_nothing,
                                 .worker_stop = tell_the_loop};
-    ASSERT(stage_loop(0));
-    ASSERT_INT(0, stage_bulkhead(0, &options));
-    plim_executor executor = bulkhead_executor(&on.b[0]);
-    lost = (loop_scheduler_work){.work = end_thread, .then = lost_is_back};
-    stops_told = result_of_lost = 0;
-    ASSERT_INT(0, loop_scheduler_offload(&on.l, &executor, &lost));
-    ASSERT_INT(0, bulkhead_close(&on.b[0], BULKHEAD_DRAIN, patience)); /* after worker_stop */
-    ASSERT_INT(0, loop_scheduler_close(&on.l, LOOP_SCHEDULER_DRAIN, patience));
-    ASSERT_INT(1, stops_told);
-    ASSERT_INT(ECANCELED, result_of_lost);
-    ENDS_WELL();
-}
-
-/* The same on an executor's thread, with what that has to do at its end. */
-typedef struct leased {
-    void (*run)(void *);
-    void *arg;
-    plim_thread thread;
-} leased;
-
-static void tell_at_the_end(void *unused)
-{
-    (void)unused;
-    loop_scheduler_call(&on.l, count_stop, &stops_told, NULL);
-}
-
-static plim_thread_result run_leased(void *arg)
-{
-    leased *thread = arg;
-    PLIM_ON_THREAD_EXIT_(tell_at_the_end, NULL)
-    thread->run(thread->arg);
-    PLIM_ON_THREAD_EXIT_END_
-    return 0;
-}
-
-static int lease(void *ctx, void (*run)(void *), void *arg)
-{
-    leased *thread = ctx;
-    thread->run = run;
-    thread->arg = arg;
-    start(&thread->thread, run_leased, thread);
-    return 0;
-}
-
-static int end_thread_in_job(bulkhead_job *job)
-{
-    return end_the_thread(job);
-}
-
-static void free_job(bulkhead_job *job)
-{
-    free(job);
-}
-
-TEST a_thread_whose_job_has_ended_it_may_still_call_a_loop(void)
-{
-    if (!THREAD_ENDS_ARE_NOTICED) {
-        SKIPm("the ends of threads are not noticed here");
-    }
-    static leased thread;
-    plim_executor executor = {lease, &thread};
-    bulkhead_options options = {.type = BULKHEAD_ASYNC, .permits = 1, .executor = &executor};
     bulkhead_job *job = malloc(sizeof *job);
     *job = (bulkhead_job){.run = end_thread_in_job, .done = free_job, .detached = true};
     stops_told = 0;
     ASSERT(stage_loop(0));
     ASSERT_INT(0, stage_bulkhead(0, &options));
     ASSERT_INT(0, bulkhead_submit(&on.b[0], job));
-    join(thread.thread);
-    ASSERT_INT(0, bulkhead_close(&on.b[0], BULKHEAD_DRAIN, patience));
+    ASSERT_INT(0, bulkhead_close(&on.b[0], BULKHEAD_DRAIN, patience)); /* after worker_stop */
     ASSERT_INT(0, loop_scheduler_close(&on.l, LOOP_SCHEDULER_DRAIN, patience));
     ASSERT_INT(1, stops_told);
     ENDS_WELL();
@@ -349,8 +255,6 @@ SUITE(composition_offload)
     RUN_TEST(a_loop_closed_now_calls_off_what_waits_in_the_bulkhead);
     RUN_TEST(a_bulkhead_that_is_aborted_does_what_a_loop_gave_it);
     RUN_TEST(a_bulkhead_is_resized_under_a_loop);
-    RUN_TEST(work_that_ends_its_thread_comes_back);
-    RUN_TEST(a_worker_whose_thread_a_work_has_ended_may_still_call_the_loop);
-    RUN_TEST(a_thread_whose_job_has_ended_it_may_still_call_a_loop);
+    RUN_TEST(a_worker_whose_thread_a_job_has_ended_may_still_call_a_loop);
     RUN_TEST(a_coroutine_goes_to_a_bulkhead_and_back);
 }

@@ -269,8 +269,7 @@ static void must(bool happen)
     }
 }
 
-/* After a test that failed half-way: its threads must not go on beside the next test. Bulkheads are
- * closed gently, as an abort would run here what may end its thread. */
+/* After a test that failed half-way: its threads must not go on beside the next test. */
 static void clear_stage(void *unused)
 {
     (void)unused;

@@ -9,8 +9,10 @@
  * TEST_SCALE and TEST_LONG in the environment change how long some tests run: see support.h.
  */
 #undef NDEBUG
-#include "../../bulkhead.h"
+/* The loop first: so what all headers share is in it, and its coverage has what bulkheads do there. */
 #include "../../loop_scheduler.h"
+
+#include "../../bulkhead.h"
 #include "../../semaphore.h"
 #include "../../weighted_sem.h"
 

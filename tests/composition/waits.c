@@ -234,6 +234,57 @@ TEST what_does_not_wait_is_allowed_on_the_thread_of_the_executor(void)
     ENDS_WELL();
 }
 
+/* ---- a weighted job with other objects inside ---- */
+
+static int take_and_drain(void *arg)
+{
+    (void)arg;
+    on.inner = 1 + weighted_sem_acquire(&on.w, 2);
+    on.outer = 1 + weighted_sem_drain(&on.w, PLIM_FOREVER);
+    return 0;
+}
+
+static void take_and_drain_in_a_task(loop_scheduler_task *task, int status)
+{
+    (void)status;
+    take_and_drain(task->arg);
+}
+
+/* It is still inside its job when it runs an event loop there, */
+static int run_a_loop_inside(void *arg)
+{
+    loop_scheduler inner;
+    loop_scheduler_task task = {.run = take_and_drain_in_a_task};
+    int wrong = loop_scheduler_init(&inner, NULL) != 0;
+    wrong += loop_scheduler_post(&inner, &task) != 0;
+    wrong += loop_scheduler_run_once(&inner, 0) != 0;
+    wrong += loop_scheduler_destroy(&inner) != 0;
+    *(int *)arg = wrong;
+    return 0;
+}
+
+/* and its waits for others are waits as any other. */
+static int call_elsewhere_inside(void *arg)
+{
+    *(int *)arg = loop_scheduler_call(&on.l, nothing, NULL, NULL) != 0;
+    *(int *)arg += bulkhead_invoke(&on.b[0], call_the_loop, NULL, NULL) != 0 || on.inner != 1;
+    return take_and_drain(NULL);
+}
+
+TEST a_weighted_job_is_known_through_what_it_runs_and_calls(bool calls)
+{
+    int wrong = -1;
+    ASSERT(set_up());
+    ASSERT_EQ(0, stage_scale(&(weighted_sem_options){.total = 2}));
+    int (*job)(void *) = calls ? call_elsewhere_inside : run_a_loop_inside;
+    ASSERT_EQ(0, weighted_sem_start(&on.w, 1, job, &wrong));
+    ASSERT_EQ(0, weighted_sem_drain(&on.w, PLIM_S(PATIENCE_S)));
+    ASSERT_EQ_FMT(0, wrong, "%d");
+    ASSERT_EQ_FMT(1 + EDEADLK, on.inner, "%d");
+    ASSERT_EQ_FMT(1 + EDEADLK, on.outer, "%d");
+    ENDS_WELL();
+}
+
 SUITE(composition_waits)
 {
     ON_STAGE();
@@ -245,4 +296,6 @@ SUITE(composition_waits)
     RUN_TEST(a_job_that_calls_the_loop_that_waits_for_it_is_told);
     RUN_TEST(of_a_loop_and_a_job_that_wait_for_each_other_one_is_told);
     RUN_TEST(of_jobs_of_two_bulkheads_that_wait_for_each_other_one_is_told);
+    RUN_TESTp(a_weighted_job_is_known_through_what_it_runs_and_calls, false);
+    RUN_TESTp(a_weighted_job_is_known_through_what_it_runs_and_calls, true);
 }

@@ -546,7 +546,7 @@ TEST close_races_with_all_that_others_do_and_each_has_one_outcome(int how, int k
         ASSERT(set_running(&st.l, &on.r, kind));
         crowd c = {.l = &st.l, .arg = &st};
         start_crowd(&c, m, CLOSERS, rain_until_closed);
-        rest((int64_t)(next_random(&random) % 300000));
+        rest((int64_t)(next_random(&random) % 300000)); /* each close finds another moment */
         int error = loop_scheduler_close(&st.l, how, PLIM_S(PATIENCE_S));
         int outcomes = atomic_load(&st.outcomes);
         bool all_refused = EVENTUALLY(atomic_load(&st.refused) == CLOSERS);

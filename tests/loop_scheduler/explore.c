@@ -84,10 +84,11 @@ const char *explore_bad_rest(uint64_t word)
         if (world.destroyed[i] || l->name_[0] == 0) {
             continue;
         }
-        if (l->place_.lock != 0) {
+        if (l->place_.goal.lock != 0) {
             return "everybody sleeps, and the lock is held";
         }
-        if (l->place_.thread != 0 && l->place_.awaits == NULL && !l->runs_ &&
+        if (l->place_.goal.thread != 0 && l->place_.goal.awaits == NULL &&
+            l->what_ == LOOP_SCHEDULER_NOTHING_ &&
             (loop_scheduler_newest_(l->word_.word) != NULL || l->queue_.count != 0)) {
             return "lost wake-up: the loop sleeps, and a task waits";
         }
@@ -104,7 +105,7 @@ void explore_print_word(const uint64_t *word, uint64_t value)
                known ? (int)(newest - world.task) : -1,
                (value & LOOP_SCHEDULER_ASLEEP_) != 0 ? ", asleep" : "",
                (value & LOOP_SCHEDULER_CLOSED_) != 0 ? ", closed" : "");
-    } else if (word == &world.l[0].place_.lock || word == &world.l[1].place_.lock) {
+    } else if (word == &world.l[0].place_.goal.lock || word == &world.l[1].place_.goal.lock) {
         printf("lock: %d", (int)value);
     } else {
         printf("other: %llx", (unsigned long long)value);
@@ -160,7 +161,7 @@ static void post(int i)
 static void closed(int how)
 {
     explore_check(loop_scheduler_close(L, how, PLIM_FOREVER) == 0);
-    explore_check(L->place_.thread == 0);
+    explore_check(L->place_.goal.thread == 0);
 }
 
 static void ended(void)
@@ -304,6 +305,8 @@ const explore_scenario *const explore_scenarios[] = {&two_posters,
                                                      &restart,
                                                      &start_races_close,
                                                      &two_closers,
+                                                     &two_closers_of_a_thread,
+                                                     &stop_races_close,
                                                      &drain_has_an_end,
                                                      &looks,
                                                      NULL};

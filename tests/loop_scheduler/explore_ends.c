@@ -228,6 +228,43 @@ SCENARIO(start_races_close, "a start that races with a close is refused or close
 SCENARIO(two_closers, "two that close both see the end", open_loop, is_over,
          BODIES(run_it, close_drain, close_now), .preemptions = 3);
 
+static void start_and_close(void)
+{
+    start_if_open();
+    closed(LOOP_SCHEDULER_DRAIN);
+}
+
+SCENARIO(two_closers_of_a_thread, "two that close both wait for the loop's thread", open_loop,
+         is_over, BODIES(start_and_close, close_and_be_over), .spare = 1, .preemptions = 2);
+
+/* The work waits for the second start to return, and the closed loop for the work. */
+static void work_is_away(void)
+{
+    open_loop();
+    offload();
+    explore_check(world.answer[0] == 1 && plim_acquire_(&world.gate, 1, 0) == 0);
+}
+
+static void restart_before_the_work(void)
+{
+    explore_check(loop_scheduler_start(L) == 0);
+    loop_scheduler_stop(L);
+    plim_release_(&world.gate, 1);
+    int error = loop_scheduler_start(L);
+    explore_check(error == 0 || error == ESHUTDOWN);
+    execute_now();
+}
+
+static void close_the_stopped(void)
+{
+    explore_check(plim_acquire_(&world.gate, 1, PLIM_FOREVER) == 0);
+    closed(LOOP_SCHEDULER_DRAIN);
+}
+
+SCENARIO(stop_races_close, "who waits for a thread to stop is told of a close", work_is_away,
+         back_once, BODIES(restart_before_the_work, close_the_stopped), .spare = 2,
+         .preemptions = 2);
+
 static void drain_for_a_while(void)
 {
     int error = loop_scheduler_close(L, LOOP_SCHEDULER_DRAIN, 1000);

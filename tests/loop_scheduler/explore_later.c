@@ -177,11 +177,16 @@ static void offload(void)
     }
 }
 
+static void execute_now(void)
+{
+    (*(void (**)(void *))(void *)&world.memory[8])(*(void **)(void *)&world.memory[16]);
+}
+
 static void execute(void)
 {
     explore_check(plim_acquire_(&world.gate, 1, PLIM_FOREVER) == 0);
     if (world.memory[0] == 1) {
-        (*(void (**)(void *))(void *)&world.memory[8])(*(void **)(void *)&world.memory[16]);
+        execute_now();
     }
 }
 

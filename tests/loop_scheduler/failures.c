@@ -180,7 +180,7 @@ static plim_thread_result close_loop(void *arg)
 static bool has_closer(loop_scheduler *l)
 {
     loop_scheduler_lock_(l);
-    bool has = l->closers_.first != NULL;
+    bool has = l->waiters_.first != NULL;
     loop_scheduler_unlock_(l);
     return has;
 }

@@ -275,7 +275,7 @@ static plim_thread_result observe(void *arg)
         ended = s.ran + s.cancelled;
         loop_scheduler_stall(o->l, NULL, NULL);
         o->looks++;
-        rest(PLIM_US(20));
+        rest(PLIM_US(20)); /* the others want the lock, too */
     } while (!atomic_load(&o->quit));
     return 0;
 }

@@ -52,7 +52,7 @@ static ssize_t write_slowly(int fd, const void *data, size_t size)
     ssize_t written = write(fd, data, size);
     int saved = errno;
     if (atomic_load(&lingering_us) > 0) {
-        rest(PLIM_US(atomic_load(&lingering_us)));
+        rest(PLIM_US(atomic_load(&lingering_us))); /* others go on while it is in there */
     }
     errno = saved;
     atomic_fetch_sub(&writers, 1);

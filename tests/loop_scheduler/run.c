@@ -45,7 +45,7 @@ TEST stop_ends_a_sleep(int call_kind, int expected)
     for (int i = 0; i < 20; i++) {
         caller c = {.l = &on.l, .call = call_kind, .timeout_ns = PLIM_FOREVER};
         start_call(&c);
-        rest(PLIM_US(50 * i));
+        rest(PLIM_US(50 * i)); /* before its sleep, and in it */
         loop_scheduler_stop(&on.l);
         ASSERT(finished(&c));
         ASSERT_INT(expected, c.error);
@@ -172,7 +172,7 @@ TEST run_once_ends_its_wait_when_somebody_posts(void)
     for (int i = 1; i <= 20; i++) {
         caller c = {.l = &on.l, .call = RUN_ONCE, .timeout_ns = PLIM_S(PATIENCE_S)};
         start_call(&c);
-        rest(PLIM_US(50 * i));
+        rest(PLIM_US(50 * i)); /* before its sleep, and in it */
         ASSERT_INT(0, loop_scheduler_post(&on.l, &on.s[0].task));
         ASSERT(finished(&c));
         ASSERT_INT(0, c.error);

@@ -53,7 +53,7 @@ TEST close_may_race_with_timeouts(void)
         visitor v[3];
         csem_init(&s, 0);
         start_visitors(v, 3, &s, PLIM_US(50 * (i % 7 + 1)));
-        rest(PLIM_US(30 * (i % 11)));
+        rest(PLIM_US(30 * (i % 11))); /* before, at and after the end of their time */
         csem_close(&s);
         join_visitors(v, 3);
         for (int j = 0; j < 3; j++) {

@@ -21,6 +21,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#if defined(__linux__) && defined(__has_include)
+#if __has_include(<linux/seccomp.h>)
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#endif
+#endif
+
 static csem shared;
 static atomic_int handled;
 static int errno_before, errno_after;
@@ -252,6 +262,70 @@ TEST one_cpu_is_not_many(void)
 #endif
 }
 
+/* In a child, one thread may call futex and nothing else, and the kernel kills the process otherwise. */
+#if defined(SECCOMP_RET_KILL_PROCESS) && defined(SYS_futex) && UINTPTR_MAX > UINT32_MAX
+static void *release_when_awaited(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 200; i++) {
+        while (csem_waiters(&shared) == 0) {
+            rest(PLIM_US(20)); /* not at once: the waiter may be asleep by then, or not */
+        }
+        csem_release(&shared);
+    }
+    return NULL;
+}
+
+static int wait_with_futex_only(void)
+{
+    struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {sizeof rules / sizeof rules[0], rules};
+    pthread_t other;
+    csem_init(&shared, 0);
+    if (pthread_create(&other, NULL, release_when_awaited, NULL) != 0 ||
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) {
+        _exit(77);
+    }
+    int wrong = 0;
+    for (int i = 0; i < 200; i++) {
+        wrong += (i % 2 == 0 ? csem_acquire(&shared) : csem_acquire_for(&shared, PLIM_S(60))) != 0;
+    }
+    wrong += csem_acquire_for(&shared, PLIM_MS(1)) != ETIMEDOUT;
+    return wrong;
+}
+
+TEST a_wait_calls_futex_and_nothing_else(void)
+{
+    if (is_slow()) {
+        SKIPm("a sanitizer, valgrind or an emulator makes calls of its own");
+    }
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        _exit(wait_with_futex_only());
+    }
+    waitpid(child, &status, 0);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+        SKIPm("this system has no filter of system calls");
+    }
+    ASSERT(WIFEXITED(status));
+    ASSERT_EQ_FMT(0, WEXITSTATUS(status), "%d");
+    PASS();
+}
+#else
+TEST a_wait_calls_futex_and_nothing_else(void)
+{
+    SKIPm("there is no filter of system calls, or futex has two names");
+}
+#endif
+
 SUITE(semaphore_posix)
 {
     RUN_TEST(a_signal_does_not_end_a_wait);
@@ -262,6 +336,7 @@ SUITE(semaphore_posix)
     RUN_TEST(a_child_initialises_anew_what_it_inherited);
     RUN_TEST(the_last_acquirer_may_unmap_it);
     RUN_TEST(one_cpu_is_not_many);
+    RUN_TEST(a_wait_calls_futex_and_nothing_else);
 }
 
 GREATEST_MAIN_DEFS();

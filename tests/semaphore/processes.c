@@ -182,7 +182,7 @@ TEST one_that_dies_or_stops_while_it_waits_takes_no_permit(int signal)
     ASSERT(EVENTUALLY(csem_waiters(&shared->s) == 1 && sleeps(0)));
     for (int i = 0; i < 10; i++) {
         ASSERT(flash_a_permit());
-        rest(PLIM_MS(1));
+        rest(PLIM_MS(1)); /* it gets older: its patience is a time */
         ASSERT(EVENTUALLY(sleeps(0)));
     }
     kill(children[0], signal);

@@ -24,10 +24,10 @@ static void undo_by_hand(void *unused)
         take_out_of_queue();
     }
     if (on.alive && hand.worker != NULL) {
-        plim_store_relaxed_(&hand.worker->state, PLIM_WAITING_);
+        plim_release_(&hand.worker->wake, 1); /* it leaves */
     }
     if (on.alive) {
-        on.w.hiring = 0;
+        on.w.crew.hiring = 0;
     }
     memset((void *)&hand, 0, sizeof hand);
     clear_stage(unused);
@@ -94,18 +94,29 @@ TEST whoever_is_leaving_is_left_alone(void)
     ENDS_WELL();
 }
 
-TEST a_worker_that_is_leaving_gets_no_task(void)
+/* Its time is over, and it has not left yet: it cannot be woken, but takes what there is. A second
+ * task is one too many for it. */
+TEST a_worker_that_is_leaving_takes_a_task_first(void)
 {
     make(5);
     ASSERT_INT(0, weighted_sem_start(&on.w, 1, count, &on.runs));
-    ASSERT(EVENTUALLY(peek_first(&on.w, &on.w.parked) != NULL));
-    plim_waiter_ *worker = hand.worker = peek_first(&on.w, &on.w.parked);
+    ASSERT(EVENTUALLY(peek_first(&on.w, &on.w.crew.parked) != NULL));
+    plim_waiter_ *worker = hand.worker = peek_first(&on.w, &on.w.crew.parked);
+    weighted_sem_section_ s = weighted_sem_lock_(&on.w);
+    worker->answer = ETIMEDOUT;
     plim_store_relaxed_(&worker->state, PLIM_LEAVING_);
-    ASSERT_INT(0, weighted_sem_start(&on.w, 1, count, &on.runs));
+    weighted_sem_unlock_(&on.w, &s);
+    ASSERT_INT(0, weighted_sem_start(&on.w, 1, pass, &on.g[0]));
+    ASSERT_EQ_FMT(1u, peek(&on.w, &on.w.crew.threads), "%u");
+    ASSERT_INT(0, weighted_sem_start(&on.w, 1, pass, &on.g[1]));
+    ASSERT_EQ_FMT(2u, peek(&on.w, &on.w.crew.threads), "%u");
+    hand.worker = NULL;
+    plim_release_(&worker->wake, 1);
+    for (int i = 0; i < 2; i++) {
+        ASSERT_INT(0, csem_acquire_for(&on.g[i].entered, PLIM_S(PATIENCE_S)));
+        csem_release(&on.g[i].exit);
+    }
     ASSERT_INT(0, weighted_sem_drain(&on.w, PLIM_FOREVER));
-    ASSERT_EQ_FMT(2u, peek(&on.w, &on.w.threads), "%u");
-    plim_store_relaxed_(&worker->state, PLIM_WAITING_);
-    ASSERT_INT(2, atomic_load(&on.runs));
     ENDS_WELL();
 }
 
@@ -120,11 +131,10 @@ TEST a_long_held_lock_delays_but_loses_nothing(void)
     }
     plim_thread thread;
     start(&thread, finish_it, &on.job[0]);
-    bool asleep = EVENTUALLY(plim_waiters_(plim_load_relaxed_(&on.w.gate.lock.word)) == 4);
+    plim_nap_(plim_now_() + 20 * PLIM_NAP_NS_); /* long enough for them to nap, too */
     weighted_sem_unlock_(&on.w, &s);
     join(thread);
     join_calls(on.c, 3);
-    ASSERT(asleep); /* all of them, until the lock was given back */
     ASSERT_INT(0, weighted_sem_release(&on.w, 1));
     ASSERT_INT(0, weighted_sem_drain_all(&on.w, PLIM_FOREVER));
     ENDS_WELL();
@@ -133,10 +143,10 @@ TEST a_long_held_lock_delays_but_loses_nothing(void)
 TEST quiet_means_that_no_thread_is_being_created_either(void)
 {
     make(1);
-    on.w.hiring = 1;
+    on.w.crew.hiring = 1;
     ASSERT_INT(ETIMEDOUT, weighted_sem_drain_all(&on.w, 0));
     ASSERT_INT(ETIMEDOUT, weighted_sem_drain_all(&on.w, PLIM_US(10)));
-    on.w.hiring = 0;
+    on.w.crew.hiring = 0;
     ENDS_WELL();
 }
 
@@ -146,9 +156,9 @@ TEST another_process_leaves_it_alone(void)
     make(3);
     ASSERT_INT(0, weighted_sem_begin(&on.w, 2, &on.job[0]));
     weighted_sem_section_ s = weighted_sem_lock_(&on.w);
-    on.w.process++;
+    on.w.fixed.process++;
     int closed = weighted_sem_close(&on.w), destroyed = weighted_sem_destroy(&on.w);
-    on.w.process--;
+    on.w.fixed.process--;
     weighted_sem_unlock_(&on.w, &s);
     ASSERT_INT(0, closed);
     ASSERT_INT(0, destroyed);
@@ -158,14 +168,38 @@ TEST another_process_leaves_it_alone(void)
     ENDS_WELL();
 }
 
+static int drain_in_a_place(void *w)
+{
+    plim_place_ place;
+    memset((void *)&place, 0, sizeof place);
+    place.outer = *plim_here_();
+    *plim_here_() = &place;
+    int error = weighted_sem_drain(w, PLIM_FOREVER);
+    *plim_here_() = place.outer;
+    return error;
+}
+
+/* As if the job ran an event loop, and that called. tests/composition does so truly. */
+TEST a_job_is_known_around_other_places(void)
+{
+    weighted_sem_error error;
+    make(1);
+    ASSERT_INT(0, weighted_sem_start(&on.w, 1, drain_in_a_place, &on.w));
+    ASSERT_INT(0, weighted_sem_drain(&on.w, PLIM_FOREVER));
+    ASSERT_EQ(1, weighted_sem_extract_errors(&on.w, &error, 1));
+    ASSERT_INT(EDEADLK, error.code);
+    ENDS_WELL();
+}
+
 SUITE(weighted_sem_by_hand)
 {
     SET_SETUP(set_stage, NULL);
     SET_TEARDOWN(undo_by_hand, NULL);
     RUN_TEST(a_place_for_one_more_job_is_needed_too);
     RUN_TEST(whoever_is_leaving_is_left_alone);
-    RUN_TEST(a_worker_that_is_leaving_gets_no_task);
+    RUN_TEST(a_worker_that_is_leaving_takes_a_task_first);
     RUN_TEST(a_long_held_lock_delays_but_loses_nothing);
     RUN_TEST(quiet_means_that_no_thread_is_being_created_either);
     RUN_TEST(another_process_leaves_it_alone);
+    RUN_TEST(a_job_is_known_around_other_places);
 }

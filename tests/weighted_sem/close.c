@@ -139,7 +139,7 @@ TEST close_races_with_starts(void)
             on.c[i].arg = &on.runs;
             start_call(&on.c[i]);
         }
-        rest(PLIM_US(round % 50));
+        rest(PLIM_US(round % 50)); /* each close finds another moment */
         ASSERT_INT(0, weighted_sem_close(&on.w));
         join_calls(on.c, N);
         ASSERT_INT(0, weighted_sem_drain_all(&on.w, PLIM_FOREVER));

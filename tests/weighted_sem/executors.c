@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Executors, and threads that end.
+ * Executors, and own threads that end.
  */
 
 /* ---- executors ---- */
@@ -24,7 +24,7 @@ TEST an_executor_runs_what_it_accepts(bool at_once)
     ASSERT_EQ(1, weighted_sem_extract_errors(&on.w, &error, 1));
     ASSERT_INT(77, error.code);
     ASSERT_EQ(5, error.sequence);
-    ASSERT_EQ_FMT(0u, peek(&on.w, &on.w.threads), "%u");
+    ASSERT_EQ_FMT(0u, peek(&on.w, &on.w.crew.threads), "%u");
     ENDS_WELL();
 }
 
@@ -36,6 +36,11 @@ TEST a_refusal_gives_the_weight_back(void)
     ASSERT_INT(EAGAIN, weighted_sem_start(&on.w, 10, count, &on.runs));
     ASSERT(is_idle(&on.w));
     ASSERT_EQ(0, weighted_sem_snapshot(&on.w).started);
+    on.line.refuse = 1;
+    on.line.why = ENOMEM; /* which is the one answer that is passed on */
+    ASSERT_INT(ENOMEM, weighted_sem_start(&on.w, 10, count, &on.runs));
+    ASSERT(is_idle(&on.w));
+    on.line.why = 0;
     ASSERT_INT(0, weighted_sem_start(&on.w, 10, count, &on.runs));
     /* And if somebody waits for that weight, he gets it. */
     on.line.refuse = 0;
@@ -67,63 +72,7 @@ TEST a_job_of_an_executor_that_waits_for_itself_is_told(void)
     ENDS_WELL();
 }
 
-static plim_thread_result run_task(void *arg)
-{
-    line *l = arg;
-    run_line(l);
-    return 0;
-}
-
-TEST a_job_may_end_the_thread_of_an_executor(void)
-{
-    NEEDS_POSIX();
-    on.line.at_once = false;
-    weighted_sem_options options = {.total = 10, .executor = &on.executor};
-    weighted_sem_error error;
-    plim_thread thread;
-    ASSERT_INT(0, make_with(&options));
-    ASSERT_INT(0, weighted_sem_start(&on.w, 6, end_the_thread, NULL));
-    start(&thread, run_task, &on.line);
-    join(thread);
-    ASSERT_INT(0, weighted_sem_drain(&on.w, PLIM_FOREVER));
-    ASSERT_EQ(1, weighted_sem_extract_errors(&on.w, &error, 1));
-    ASSERT_INT(ECANCELED, error.code);
-    ENDS_WELL();
-}
-
 /* ---- the ends of threads ---- */
-
-typedef struct starter {
-    weighted_sem *w;
-    int error;
-    plim_thread thread;
-} starter;
-
-static plim_thread_result start_the_end(void *arg)
-{
-    starter *v = arg;
-    v->error = -1;
-    v->error = weighted_sem_start(v->w, 6, end_the_thread, NULL);
-    return 0;
-}
-
-/* An executor may run the job inside start; then the job ends the thread that called it. */
-TEST a_job_may_end_the_thread_that_started_it(void)
-{
-    NEEDS_POSIX();
-    on.line.at_once = true;
-    weighted_sem_options options = {.total = 10, .executor = &on.executor};
-    weighted_sem_error error;
-    starter v = {.w = &on.w};
-    ASSERT_INT(0, make_with(&options));
-    start(&v.thread, start_the_end, &v);
-    join(v.thread);
-    ASSERT_INT(-1, v.error); /* it never returned */
-    ASSERT_INT(0, weighted_sem_drain_all(&on.w, PLIM_S(PATIENCE_S)));
-    ASSERT_EQ(1, weighted_sem_extract_errors(&on.w, &error, 1));
-    ASSERT_INT(ECANCELED, error.code);
-    ENDS_WELL();
-}
 
 #ifdef PLIM_USE_PTHREADS
 #define KEY pthread_key_t
@@ -159,13 +108,43 @@ TEST a_start_does_not_wait_for_a_thread_that_has_left(void)
     ASSERT_INT(0, make_with(&options));
     idle_ns = PLIM_MS(1);
     ASSERT_INT(0, weighted_sem_start(&on.w, 1, linger_afterwards, &on.g[0].exit));
-    ASSERT(EVENTUALLY(peek(&on.w, &on.w.threads) == 0));
+    ASSERT(EVENTUALLY(peek(&on.w, &on.w.crew.threads) == 0));
     for (int i = 0; i < 3; i++) {
         ASSERT_INT(0, weighted_sem_start(&on.w, 1, count, &on.runs));
-        ASSERT(EVENTUALLY(peek(&on.w, &on.w.threads) == 0));
+        ASSERT(EVENTUALLY(peek(&on.w, &on.w.crew.threads) == 0));
     }
     ASSERT_INT(3, atomic_load(&on.runs));
     csem_release(&on.g[0].exit);
+    ASSERT_ENDS_WELL();
+    KEY_DELETE(linger);
+    PASS();
+}
+
+static atomic_int drained; /* 1 + what a drain returned; -1 if the thread is still inside */
+
+static void drain_afterwards(void *w)
+{
+    bool inside = *plim_here_() != NULL;
+    atomic_store(&drained, inside ? -1 : 1 + weighted_sem_drain(w, PLIM_S(PATIENCE_S)));
+}
+
+static int end_the_thread_and_drain(void *w)
+{
+    KEY_SET(linger, w);
+    return end_the_thread(w);
+}
+
+/* Its job is over when a job has ended its thread: what the thread still does is no part of it. */
+TEST a_thread_that_its_job_ends_may_drain(void)
+{
+    NEEDS_POSIX();
+    atomic_store(&drained, 0);
+    ASSERT_INT(0, KEY_CREATE(&linger, drain_afterwards));
+    make(2);
+    ASSERT_INT(0, weighted_sem_start(&on.w, 2, end_the_thread_and_drain, &on.w));
+    ASSERT_INT(0, weighted_sem_drain(&on.w, PLIM_S(PATIENCE_S)));
+    ASSERT(EVENTUALLY(atomic_load(&drained) != 0));
+    ASSERT_INT(1, atomic_load(&drained));
     ASSERT_ENDS_WELL();
     KEY_DELETE(linger);
     PASS();
@@ -200,8 +179,7 @@ SUITE(weighted_sem_executors)
     RUN_TESTp(an_executor_runs_what_it_accepts, true);
     RUN_TEST(a_refusal_gives_the_weight_back);
     RUN_TEST(a_job_of_an_executor_that_waits_for_itself_is_told);
-    RUN_TEST(a_job_may_end_the_thread_of_an_executor);
-    RUN_TEST(a_job_may_end_the_thread_that_started_it);
     RUN_TEST(a_start_does_not_wait_for_a_thread_that_has_left);
+    RUN_TEST(a_thread_that_its_job_ends_may_drain);
     RUN_TEST(a_start_among_many_is_started_too);
 }

@@ -63,6 +63,25 @@ TEST a_job_behind_a_head_that_needs_its_weight_is_told(void)
     ENDS_WELL();
 }
 
+static int use_the_other(void *other)
+{
+    return weighted_sem_acquire(other, 2) + weighted_sem_release(other, 2) +
+           weighted_sem_drain(other, PLIM_S(PATIENCE_S)) + weighted_sem_destroy(other);
+}
+
+/* What it holds of one semaphore is nothing of another. */
+TEST a_job_may_wait_for_another_semaphore(void)
+{
+    weighted_sem other;
+    weighted_sem_options options = {.total = 2};
+    make(2);
+    ASSERT_INT(0, weighted_sem_init(&other, &options));
+    ASSERT_INT(0, weighted_sem_start(&on.w, 2, use_the_other, &other));
+    ASSERT_INT(0, weighted_sem_drain(&on.w, PLIM_FOREVER));
+    ASSERT_EQ(0, weighted_sem_errors(&on.w));
+    ENDS_WELL();
+}
+
 /* Passes a gate, and then wants more. */
 typedef struct greedy {
     gate *g;
@@ -152,5 +171,6 @@ SUITE(weighted_sem_inside)
     RUN_TEST(a_job_behind_a_head_that_needs_its_weight_is_told);
     RUN_TESTp(two_jobs_do_not_wait_for_each_other, false);
     RUN_TESTp(two_jobs_do_not_wait_for_each_other, true);
+    RUN_TEST(a_job_may_wait_for_another_semaphore);
     RUN_TEST(jobs_may_start_jobs);
 }

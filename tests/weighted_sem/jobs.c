@@ -241,7 +241,7 @@ TEST every_started_job_runs_beside_the_others(void)
         }
         ASSERT_INT(0, weighted_sem_drain(&on.w, PLIM_FOREVER));
     }
-    ASSERT(peek(&on.w, &on.w.threads) <= N);
+    ASSERT(peek(&on.w, &on.w.crew.threads) <= N);
     ENDS_WELL();
 }
 
@@ -253,7 +253,7 @@ TEST threads_are_never_more_than_jobs_at_once(void)
     }
     ASSERT_INT(0, weighted_sem_drain(&on.w, PLIM_FOREVER));
     ASSERT_INT(500, atomic_load(&on.runs));
-    ASSERT(peek(&on.w, &on.w.threads) <= 2);
+    ASSERT(peek(&on.w, &on.w.crew.threads) <= 2);
     ENDS_WELL();
 }
 
@@ -265,7 +265,7 @@ TEST idle_threads_go_away_and_come_back(void)
         for (int i = 0; i < 30; i++) {
             ASSERT_INT(0, weighted_sem_start(&on.w, 1, count, &on.runs));
         }
-        ASSERT(EVENTUALLY(peek(&on.w, &on.w.threads) == 0));
+        ASSERT(EVENTUALLY(peek(&on.w, &on.w.crew.threads) == 0));
     }
     ASSERT_INT(90, atomic_load(&on.runs));
     ENDS_WELL();
@@ -279,7 +279,7 @@ TEST idle_threads_and_starts_may_race(void)
     for (int i = 0; i < 2000; i++) {
         ASSERT_INT(0, weighted_sem_start(&on.w, 1, count, &on.runs));
         if (i % 4 == 0) {
-            rest(PLIM_US(i % 300));
+            rest(PLIM_US(i % 300)); /* about as long as a thread stays without a job */
         }
     }
     ASSERT_INT(0, weighted_sem_drain_all(&on.w, PLIM_FOREVER));

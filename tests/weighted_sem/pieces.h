@@ -113,7 +113,7 @@ static bool is_idle(weighted_sem *w)
 {
     weighted_sem_stats s = weighted_sem_snapshot(w);
     weighted_sem_section_ section = weighted_sem_lock_(w); /* workers may be about to park */
-    bool watched = (section.word & PLIM_WATCHED_) != 0 || w->left_in_all != 0;
+    bool watched = (section.word & PLIM_WATCHED_) != 0 || w->drains.first != NULL;
     weighted_sem_unlock_(w, &section);
     return s.available == s.total && s.executing == 0 && s.waiting == 0 &&
            s.started == s.completed && !watched;
@@ -198,6 +198,7 @@ static int use_it_inside(void *arg)
 /* An executor that runs its tasks when it is told to, or at once. */
 typedef struct line {
     int refuse; /* the next so many */
+    int why;    /* what it answers then; 0: EBUSY */
     int held;   /* tasks that were accepted and wait for run_line */
     bool at_once;
     struct {
@@ -211,7 +212,7 @@ static int stand_in_line(void *ctx, void (*run)(void *), void *arg)
     line *l = ctx;
     if (l->refuse > 0) {
         l->refuse--;
-        return EBUSY;
+        return l->why != 0 ? l->why : EBUSY;
     }
     if (l->at_once) {
         run(arg);
