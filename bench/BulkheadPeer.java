@@ -3,8 +3,10 @@
 // Java's ThreadPoolExecutor for bench_bulkhead, which runs this program as a child and asks it for
 // one repetition at a time: a line in, a line out. Producers wait when the queue is full.
 //
-//     plain flood PRODUCERS WORKERS PLACES MS   ns, and ns of CPU, of a job
-//     plain trip PRODUCERS WORKERS PLACES MS    ns, and ns of CPU, of a job and the wait for it
+//     plain flood PRODUCERS WORKERS PLACES MS [BODY]   ns, and ns of CPU, of a job
+//     plain trip PRODUCERS WORKERS PLACES MS           the same, of a job and the wait for it
+//
+// A job is empty, or keeps its thread busy for BODY ns.
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -28,9 +30,31 @@ public final class BulkheadPeer {
     private static final Callable<Integer> EMPTY = () -> 0;
 
     private static volatile int phase;
+    private static Callable<Integer> job = EMPTY;
 
-    private static void check(Future<Integer> job) throws Exception {
-        if (job.get() != 0) {
+    private static long work(long rounds) {
+        long x = rounds;
+        for (long i = 0; i < rounds; i++) {
+            x = x * 3 + 1;
+        }
+        return x;
+    }
+
+    // A job that takes so long, as far as work() can tell. The first rounds are for its compiler.
+    private static Callable<Integer> busy(int ns) {
+        final long rounds = 1000000;
+        long best = Long.MAX_VALUE, sum = 0;
+        for (int i = 0; i < 20; i++) {
+            long begin = System.nanoTime();
+            sum += work(rounds);
+            best = Math.min(best, System.nanoTime() - begin);
+        }
+        final long mine = Math.round((double) ns * rounds / best), unlikely = sum;
+        return () -> work(mine) == unlikely ? 1 : 0; // so that nobody leaves it out
+    }
+
+    private static void check(Future<Integer> future) throws Exception {
+        if (future.get() != 0) {
             throw new IllegalStateException();
         }
     }
@@ -44,7 +68,7 @@ public final class BulkheadPeer {
             if (sent >= jobs) {
                 check(ring[sent % jobs]);
             }
-            ring[sent % jobs] = pool.submit(EMPTY);
+            ring[sent % jobs] = pool.submit(job);
             ops.lazySet(index * APART, sent + 1);
         }
         for (int i = Math.max(0, sent - jobs); i < sent; i++) {
@@ -55,7 +79,7 @@ public final class BulkheadPeer {
     private static void trips(ThreadPoolExecutor pool, AtomicLongArray ops, int index)
             throws Exception {
         for (long done = 0; phase != STOP;) {
-            check(pool.submit(EMPTY));
+            check(pool.submit(job));
             ops.lazySet(index * APART, ++done);
         }
     }
@@ -90,9 +114,9 @@ public final class BulkheadPeer {
         ThreadPoolExecutor pool = new ThreadPoolExecutor(
                 workers, workers, 0, TimeUnit.SECONDS, new ArrayBlockingQueue<>(places),
                 work -> threads[created.getAndIncrement()] = new Thread(work),
-                (job, full) -> {
+                (late, full) -> {
                     try {
-                        full.getQueue().put(job);
+                        full.getQueue().put(late);
                     } catch (InterruptedException e) {
                         throw new RejectedExecutionException(e);
                     }
@@ -137,9 +161,11 @@ public final class BulkheadPeer {
         Set<String> compiled = new HashSet<>();
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             String[] word = line.trim().split(" ");
-            double ms = Double.parseDouble(word[word.length - 1]);
+            double ms = Double.parseDouble(word[5]);
+            int body = word.length > 6 ? Integer.parseInt(word[6]) : 0;
+            job = body == 0 ? EMPTY : busy(body);
             // Once before, so that it is compiled when it counts.
-            if (compiled.add(word[1])) {
+            if (compiled.add(word[1] + (body == 0 ? "" : " busy"))) {
                 answer(word, Math.max(ms, 300));
             }
             System.out.println(answer(word, ms));

@@ -46,6 +46,7 @@ typedef struct bench_run {
     void *third;             /* and the third for those that hold it while they do anything */
     uint64_t work;           /* rounds of bench_work() while a permit is held */
     int batch;               /* posts to a loop that is busy, before it is let go on */
+    int in_flight;           /* jobs of one producer at once; 0: as many as it has */
     BENCH_ALIGNED uint64_t hog_turns;
     int pong_is_over;
 } bench_run;

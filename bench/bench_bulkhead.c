@@ -15,18 +15,29 @@
  *   roundtrip     a producer hands over one job and waits for it
  *   allocations   calls of malloc during the throughput, once it is warm
  *   producers     how throughput and round trip change with the number of producers
+ *   inflight      one producer that never has more than so many jobs in flight, by workers; and how
+ *                 often threads are woken, and fall asleep
+ *   bodies        throughput of jobs that take their time
+ *   placement     throughput of jobs in an array, and of jobs at random places in 64 MB
+ *   kinds         throughput of jobs that ask for more: a run timeout, attempts, TIMINGS, detached,
+ *                 an executor
  *   depth         what submit and cancel cost with so many jobs in the queue; we and a bare list
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include "wakes.h"
+
 #include "../bulkhead.h"
+#undef syscall
 #include "bulkhead_peers.h"
 
 #ifdef HAVE_SEM_T
 #include <semaphore.h>
 #endif
 #include <stdio.h>
+
+uint64_t bulkhead_body;
 
 /* ---- The limits ----------------------------------------------------------------------------- */
 
@@ -66,11 +77,41 @@ enum { PERMITS = 16 }; /* where one thread is alone, and takes one */
 #define BENCH_ID limit_vyukov
 #define BENCH_LABEL "limit: spinning MPMC queue"
 #define BENCH_KIND BENCH_LIMIT
-#define BENCH_SCENARIOS (FLOOD | TRIP)
+#define BENCH_SCENARIOS (FLOOD | TRIP | KINDS)
 #define BENCH_TYPE limit_queue
 #define BENCH_CREATE(s, workers, producers) limit_queue_create(s, workers)
 #define BENCH_DESTROY(s) limit_queue_destroy(s)
 #define BENCH_JOB peer_job
+#define BENCH_BOUND BENCH_BOUNDED
+#define BENCH_PREPARE(job) peer_job_prepare(job)
+#define BENCH_SUBMIT(s, job, producer) limit_queue_submit(s, job)
+#define BENCH_WAIT(s, job) limit_queue_wait(job)
+#include "bulkhead_loops.h"
+
+#define BENCH_ID limit_array
+#define BENCH_LABEL "limit: spinning MPMC queue"
+#define BENCH_KIND BENCH_LIMIT
+#define BENCH_SCENARIOS PLACEMENT
+#define BENCH_TYPE limit_queue
+#define BENCH_CREATE(s, workers, producers) limit_queue_create(s, workers)
+#define BENCH_DESTROY(s) limit_queue_destroy(s)
+#define BENCH_JOB peer_job
+#define BENCH_SCATTERED false
+#define BENCH_BOUND BENCH_BOUNDED
+#define BENCH_PREPARE(job) peer_job_prepare(job)
+#define BENCH_SUBMIT(s, job, producer) limit_queue_submit(s, job)
+#define BENCH_WAIT(s, job) limit_queue_wait(job)
+#include "bulkhead_loops.h"
+
+#define BENCH_ID limit_scattered
+#define BENCH_LABEL "limit: the same, scattered"
+#define BENCH_KIND BENCH_LIMIT
+#define BENCH_SCENARIOS PLACEMENT
+#define BENCH_TYPE limit_queue
+#define BENCH_CREATE(s, workers, producers) limit_queue_create(s, workers)
+#define BENCH_DESTROY(s) limit_queue_destroy(s)
+#define BENCH_JOB peer_job
+#define BENCH_SCATTERED true
 #define BENCH_BOUND BENCH_BOUNDED
 #define BENCH_PREPARE(job) peer_job_prepare(job)
 #define BENCH_SUBMIT(s, job, producer) limit_queue_submit(s, job)
@@ -85,9 +126,16 @@ static int empty_bulkhead_job(bulkhead_job *job)
     return 0;
 }
 
+static int working_bulkhead_job(bulkhead_job *job)
+{
+    (void)job;
+    bench_work(bulkhead_body);
+    return 0;
+}
+
 static inline int (*unknown_bulkhead_job(void))(bulkhead_job *)
 {
-    int (*fn)(bulkhead_job *) = empty_bulkhead_job;
+    int (*fn)(bulkhead_job *) = bulkhead_body != 0 ? working_bulkhead_job : empty_bulkhead_job;
     __asm__ volatile("" : "+r"(fn));
     return fn;
 }
@@ -104,7 +152,7 @@ static void destroy_ours(bulkhead *b)
     must(bulkhead_destroy(b));
 }
 
-/* A bulkhead whose only permit is held by a job that waits to be let go. */
+/* A bulkhead in which a job runs, and waits to be let go. */
 typedef struct blocked {
     bulkhead is;
     BENCH_ALIGNED bulkhead_job gate, next;
@@ -121,9 +169,9 @@ static int pass_gate(bulkhead_job *job)
     return 0;
 }
 
-static void create_blocked(blocked *b, int queue)
+static void create_blocked(blocked *b, int permits, int queue)
 {
-    create_ours(&b->is, BULKHEAD_ASYNC, 1, queue, 0);
+    create_ours(&b->is, BULKHEAD_ASYNC, permits, queue, 0);
     must(pthread_mutex_init(&b->closed, NULL));
     pthread_mutex_lock(&b->closed);
     b->begun = false;
@@ -143,6 +191,22 @@ static void destroy_blocked(blocked *b)
     pthread_mutex_destroy(&b->closed);
 }
 
+/* All of whose places are taken, too. */
+typedef struct full {
+    blocked b;
+    bulkhead_job waiting[16];
+} full;
+
+static void create_full(full *f)
+{
+    enum { WAITING = sizeof f->waiting / sizeof f->waiting[0] };
+    create_blocked(&f->b, 1, WAITING);
+    for (int i = 0; i < WAITING; i++) {
+        f->waiting[i] = (bulkhead_job){.run = unknown_bulkhead_job()};
+        must(bulkhead_submit(&f->b.is, &f->waiting[i]));
+    }
+}
+
 #define BENCH_ID ours_pair
 #define BENCH_LABEL "bulkhead" /* enter and leave */
 #define BENCH_KIND BENCH_OURS
@@ -151,6 +215,16 @@ static void destroy_blocked(blocked *b)
 #define BENCH_CREATE(s, workers, producers) create_ours(s, BULKHEAD_SYNC, PERMITS, 0, 0)
 #define BENCH_DESTROY(s) destroy_ours(s)
 #define BENCH_ONCE(s) (void)bulkhead_enter(s), (void)bulkhead_leave(s)
+#include "bulkhead_loops.h"
+
+#define BENCH_ID ours_beside
+#define BENCH_LABEL "bulkhead, while a job runs"
+#define BENCH_KIND BENCH_OURS
+#define BENCH_SCENARIOS PERMIT
+#define BENCH_TYPE blocked
+#define BENCH_CREATE(s, workers, producers) create_blocked(s, PERMITS, 0)
+#define BENCH_DESTROY(s) destroy_blocked(s)
+#define BENCH_ONCE(s) (void)bulkhead_enter(&(s)->is), (void)bulkhead_leave(&(s)->is)
 #include "bulkhead_loops.h"
 
 #define BENCH_ID ours_invoke
@@ -190,15 +264,25 @@ static void destroy_blocked(blocked *b)
 #define BENCH_KIND BENCH_OURS
 #define BENCH_SCENARIOS REFUSAL
 #define BENCH_TYPE blocked
-#define BENCH_CREATE(s, workers, producers) create_blocked(s, PLIM_NONE)
+#define BENCH_CREATE(s, workers, producers) create_blocked(s, 1, PLIM_NONE)
 #define BENCH_DESTROY(s) destroy_blocked(s)
 #define BENCH_ONCE(s) must(bulkhead_submit(&(s)->is, &(s)->next) != EAGAIN)
+#include "bulkhead_loops.h"
+
+#define BENCH_ID ours_full
+#define BENCH_LABEL "bulkhead submit, full queue"
+#define BENCH_KIND BENCH_OURS
+#define BENCH_SCENARIOS REFUSAL
+#define BENCH_TYPE full
+#define BENCH_CREATE(s, workers, producers) create_full(s)
+#define BENCH_DESTROY(s) destroy_blocked(&(s)->b)
+#define BENCH_ONCE(s) must(bulkhead_submit(&(s)->b.is, &(s)->b.next) != EAGAIN)
 #include "bulkhead_loops.h"
 
 #define BENCH_ID ours
 #define BENCH_LABEL "bulkhead"
 #define BENCH_KIND BENCH_OURS
-#define BENCH_SCENARIOS ALL_OF_A_POOL
+#define BENCH_SCENARIOS (ALL_OF_A_POOL | KINDS)
 #define BENCH_TYPE bulkhead
 #define BENCH_CREATE(s, workers, producers) create_ours(s, BULKHEAD_ASYNC, workers, PLACES, 0)
 #define BENCH_DESTROY(s) destroy_ours(s)
@@ -206,6 +290,215 @@ static void destroy_blocked(blocked *b)
 #define BENCH_BOUND BENCH_BOUNDED
 #define BENCH_PREPARE(job) (job)->run = unknown_bulkhead_job()
 #define BENCH_SUBMIT(s, job, producer) must(bulkhead_submit_for(s, job, PLIM_FOREVER))
+#define BENCH_WAIT(s, job) must(bulkhead_wait(job, PLIM_FOREVER) | (job)->result)
+#include "bulkhead_loops.h"
+
+/* The same by pointers to the jobs, as where they are scattered. */
+#define BENCH_ID ours_array
+#define BENCH_LABEL "bulkhead"
+#define BENCH_KIND BENCH_OURS
+#define BENCH_SCENARIOS PLACEMENT
+#define BENCH_TYPE bulkhead
+#define BENCH_CREATE(s, workers, producers) create_ours(s, BULKHEAD_ASYNC, workers, PLACES, 0)
+#define BENCH_DESTROY(s) destroy_ours(s)
+#define BENCH_JOB bulkhead_job
+#define BENCH_SCATTERED false
+#define BENCH_BOUND BENCH_BOUNDED
+#define BENCH_PREPARE(job) (job)->run = unknown_bulkhead_job()
+#define BENCH_SUBMIT(s, job, producer) must(bulkhead_submit_for(s, job, PLIM_FOREVER))
+#define BENCH_WAIT(s, job) must(bulkhead_wait(job, PLIM_FOREVER) | (job)->result)
+#include "bulkhead_loops.h"
+
+#define BENCH_ID ours_scattered
+#define BENCH_LABEL "bulkhead, scattered"
+#define BENCH_KIND BENCH_OURS
+#define BENCH_SCENARIOS PLACEMENT
+#define BENCH_TYPE bulkhead
+#define BENCH_CREATE(s, workers, producers) create_ours(s, BULKHEAD_ASYNC, workers, PLACES, 0)
+#define BENCH_DESTROY(s) destroy_ours(s)
+#define BENCH_JOB bulkhead_job
+#define BENCH_SCATTERED true
+#define BENCH_BOUND BENCH_BOUNDED
+#define BENCH_PREPARE(job) (job)->run = unknown_bulkhead_job()
+#define BENCH_SUBMIT(s, job, producer) must(bulkhead_submit_for(s, job, PLIM_FOREVER))
+#define BENCH_WAIT(s, job) must(bulkhead_wait(job, PLIM_FOREVER) | (job)->result)
+#include "bulkhead_loops.h"
+
+/* Jobs that ask for more. */
+
+#define BENCH_ID ours_limited
+#define BENCH_LABEL "bulkhead, run timeout"
+#define BENCH_KIND BENCH_OURS
+#define BENCH_SCENARIOS KINDS
+#define BENCH_TYPE bulkhead
+#define BENCH_CREATE(s, workers, producers) create_ours(s, BULKHEAD_ASYNC, workers, PLACES, 0)
+#define BENCH_DESTROY(s) destroy_ours(s)
+#define BENCH_JOB bulkhead_job
+#define BENCH_BOUND BENCH_BOUNDED
+#define BENCH_PREPARE(job) (job)->run = unknown_bulkhead_job(), (job)->run_timeout_ns = PLIM_S(60)
+#define BENCH_SUBMIT(s, job, producer) must(bulkhead_submit_for(s, job, PLIM_FOREVER))
+#define BENCH_WAIT(s, job) must(bulkhead_wait(job, PLIM_FOREVER) | (job)->result)
+#include "bulkhead_loops.h"
+
+static void create_retrying(bulkhead *b, int workers)
+{
+    bulkhead_options wanted = {.type = BULKHEAD_ASYNC,
+                               .permits = workers,
+                               .queue = PLACES,
+                               .attempts = 3,
+                               .retry_delay_ns = PLIM_MS(1)};
+    must(bulkhead_init(b, &wanted));
+}
+
+#define BENCH_ID ours_retried
+#define BENCH_LABEL "bulkhead, attempts"
+#define BENCH_KIND BENCH_OURS
+#define BENCH_SCENARIOS KINDS
+#define BENCH_TYPE bulkhead
+#define BENCH_CREATE(s, workers, producers) create_retrying(s, workers)
+#define BENCH_DESTROY(s) destroy_ours(s)
+#define BENCH_JOB bulkhead_job
+#define BENCH_BOUND BENCH_BOUNDED
+#define BENCH_PREPARE(job) (job)->run = unknown_bulkhead_job()
+#define BENCH_SUBMIT(s, job, producer) must(bulkhead_submit_for(s, job, PLIM_FOREVER))
+#define BENCH_WAIT(s, job) must(bulkhead_wait(job, PLIM_FOREVER) | (job)->result)
+#include "bulkhead_loops.h"
+
+#define BENCH_ID ours_timed
+#define BENCH_LABEL "bulkhead, TIMINGS"
+#define BENCH_KIND BENCH_OURS
+#define BENCH_SCENARIOS KINDS
+#define BENCH_TYPE bulkhead
+#define BENCH_CREATE(s, workers, producers) \
+    create_ours(s, BULKHEAD_ASYNC, workers, PLACES, BULKHEAD_TIMINGS)
+#define BENCH_DESTROY(s) destroy_ours(s)
+#define BENCH_JOB bulkhead_job
+#define BENCH_BOUND BENCH_BOUNDED
+#define BENCH_PREPARE(job) (job)->run = unknown_bulkhead_job()
+#define BENCH_SUBMIT(s, job, producer) must(bulkhead_submit_for(s, job, PLIM_FOREVER))
+#define BENCH_WAIT(s, job) must(bulkhead_wait(job, PLIM_FOREVER) | (job)->result)
+#include "bulkhead_loops.h"
+
+/* Nobody may wait for a detached job: its done ends a future, as a peer's worker does. */
+typedef struct detached_pool {
+    bulkhead is;
+    peer_sleepers sleepers;
+} detached_pool;
+
+typedef struct detached_job {
+    bulkhead_job is; /* the first member */
+    peer_job future;
+    peer_sleepers *sleepers;
+} detached_job;
+
+static void end_future(bulkhead_job *job)
+{
+    detached_job *mine = (detached_job *)(void *)job;
+    mine->future.result = job->result;
+    peer_job_end(mine->sleepers, &mine->future);
+}
+
+static void create_detached(detached_pool *p, int workers)
+{
+    create_ours(&p->is, BULKHEAD_ASYNC, workers, PLACES, 0);
+    sleepers_create(&p->sleepers);
+}
+
+static void destroy_detached(detached_pool *p)
+{
+    destroy_ours(&p->is);
+    sleepers_destroy(&p->sleepers);
+}
+
+static void prepare_detached(detached_pool *p, detached_job *job)
+{
+    job->is = (bulkhead_job){.run = unknown_bulkhead_job(), .done = end_future, .detached = true};
+    job->sleepers = &p->sleepers;
+}
+
+static inline int submit_detached(detached_pool *p, detached_job *job)
+{
+    peer_job_renew(&job->future);
+    return bulkhead_submit_for(&p->is, &job->is, PLIM_FOREVER);
+}
+
+#define BENCH_ID ours_detached
+#define BENCH_LABEL "bulkhead, detached"
+#define BENCH_KIND BENCH_OURS
+#define BENCH_SCENARIOS KINDS
+#define BENCH_TYPE detached_pool
+#define BENCH_CREATE(s, workers, producers) create_detached(s, workers)
+#define BENCH_DESTROY(s) destroy_detached(s)
+#define BENCH_JOB detached_job
+#define BENCH_BOUND BENCH_BOUNDED
+#define BENCH_PREPARE(job) prepare_detached(s, job)
+#define BENCH_SUBMIT(s, job, producer) must(submit_detached(s, job))
+#define BENCH_WAIT(s, job) peer_job_wait(&(s)->sleepers, &(job)->future)
+#include "bulkhead_loops.h"
+
+/* The executor is the limit, so that what we cost is not hidden by what it costs. At most as many
+ * entries as workers are in it, each in a cell of its own. */
+typedef struct executed_entry {
+    peer_job job;
+    void (*run)(void *arg);
+    void *arg;
+} executed_entry;
+
+typedef struct executed_pool {
+    bulkhead is;
+    limit_queue executor;
+    BENCH_ALIGNED uint64_t given;
+    executed_entry entry[PLACES];
+} executed_pool;
+
+static int run_entry(void *arg)
+{
+    executed_entry *entry = arg;
+    entry->run(entry->arg);
+    return 0;
+}
+
+static int execute_entry(void *ctx, void (*run)(void *arg), void *arg)
+{
+    executed_pool *p = ctx;
+    uint64_t number = __atomic_fetch_add(&p->given, 1, __ATOMIC_RELAXED);
+    executed_entry *entry = &p->entry[number % PLACES];
+    entry->job.fn = run_entry;
+    entry->job.arg = entry;
+    entry->run = run;
+    entry->arg = arg;
+    limit_queue_submit(&p->executor, &entry->job);
+    return 0;
+}
+
+static void create_executed(executed_pool *p, int workers)
+{
+    const plim_executor executor = {execute_entry, p};
+    bulkhead_options wanted = {
+        .type = BULKHEAD_ASYNC, .permits = workers, .queue = PLACES, .executor = &executor};
+    p->given = 0;
+    memset(p->entry, 0, sizeof p->entry);
+    limit_queue_create(&p->executor, workers);
+    must(bulkhead_init(&p->is, &wanted));
+}
+
+static void destroy_executed(executed_pool *p)
+{
+    destroy_ours(&p->is);
+    limit_queue_destroy(&p->executor);
+}
+
+#define BENCH_ID ours_executed
+#define BENCH_LABEL "bulkhead, on an executor"
+#define BENCH_KIND BENCH_OURS
+#define BENCH_SCENARIOS KINDS
+#define BENCH_TYPE executed_pool
+#define BENCH_CREATE(s, workers, producers) create_executed(s, workers)
+#define BENCH_DESTROY(s) destroy_executed(s)
+#define BENCH_JOB bulkhead_job
+#define BENCH_BOUND BENCH_BOUNDED
+#define BENCH_PREPARE(job) (job)->run = unknown_bulkhead_job()
+#define BENCH_SUBMIT(s, job, producer) must(bulkhead_submit_for(&(s)->is, job, PLIM_FOREVER))
 #define BENCH_WAIT(s, job) must(bulkhead_wait(job, PLIM_FOREVER) | (job)->result)
 #include "bulkhead_loops.h"
 
@@ -287,7 +580,7 @@ static void destroy_blocked(blocked *b)
 static const contestant peer_uv = {
     .label = "libuv uv_queue_work",
     .kind = BENCH_PEER,
-    .scenarios = FLOOD_1 | TRIP,
+    .scenarios = FLOOD_1 | TRIP_1 | IN_FLIGHT | BODIES,
     .create = uv_pool_create,
     .destroy = uv_pool_destroy,
     .flood = uv_pool_flood,
@@ -386,12 +679,23 @@ static const contestant *const contestants[] = {
     &limit_cas,
     &limit_refusal,
     &limit_vyukov,
+    &limit_array,
+    &limit_scattered,
     &ours_pair,
+    &ours_beside,
     &ours_invoke,
     &ours_inline,
     &ours_refusal,
     &ours_refused_submit,
+    &ours_full,
     &ours,
+    &ours_array,
+    &ours_scattered,
+    &ours_limited,
+    &ours_retried,
+    &ours_timed,
+    &ours_detached,
+    &ours_executed,
 #ifdef HAVE_SEM_T
     &peer_sem,
     &peer_sem_refusal,
@@ -473,6 +777,9 @@ static const char *skipped[16] = {
 #ifndef HAVE_JAVA_POOL
     "Java ThreadPoolExecutor (default-jdk-headless is not installed)",
 #endif
+#ifndef COUNTS_WAKES
+    "futex wakes (there is no futex)",
+#endif
 #ifndef COUNTS_MALLOCS
     "allocations (only glibc's malloc can be counted)",
 #endif
@@ -494,14 +801,15 @@ static void measure_often(const contestant *who, const table *t, double out[])
 
 typedef void (*body_of)(bench_thread *self);
 
-static void measure_body(const contestant *who, body_of body, int producers, int workers,
-                         double out[2])
+static window measure_body(const contestant *who, body_of body, int producers, int workers,
+                           double out[2])
 {
     run.first = who->create(workers, producers);
     window w = run_alike(body, producers, options.ms);
     out[0] = w.wall_ns / w.ops;
     out[1] = w.cpu_ns / w.ops;
     who->destroy(run.first);
+    return w;
 }
 
 /* The same in a process of its own. If that dies, so do we: it is our own code. */
@@ -609,6 +917,47 @@ static void measure_producers(const contestant *who, const table *t, double out[
     measure_body(it, it->trips, who->parameter, t->capacity, out + 2);
 }
 
+static int jobs_at_once; /* of a producer, where it has not as many as it likes */
+
+/* Of a child and of a fork nobody knows how often it sleeps. */
+static void measure_in_flight(const contestant *who, const table *t, double out[])
+{
+    out[2] = out[3] = (double)NAN;
+    if (who->child != NULL) { /* it has two jobs for each place */
+        ask(who, out, "flood %d %d %d %d", t->threads, t->capacity, jobs_at_once / 2, options.ms);
+        return;
+    }
+    run.in_flight = jobs_at_once;
+    if (who->forked) {
+        measure_forked(who, who->flood, t->threads, t->capacity, out);
+    } else {
+#ifdef COUNTS_WAKES
+        __atomic_store_n(&wakes, 0, __ATOMIC_RELAXED);
+        wakes_phase = &run.phase;
+#endif
+        window w = measure_body(who, who->flood, t->threads, t->capacity, out);
+        out[2] = 1000 * w.sleeps / w.ops;
+#ifdef COUNTS_WAKES
+        out[3] = who->kind == BENCH_OURS ? 1000 * (double)bench_read(&wakes) / w.ops : (double)NAN;
+#endif
+    }
+    run.in_flight = 0;
+}
+
+static int body_ns; /* of each job, where it is not empty */
+
+static void measure_bodies(const contestant *who, const table *t, double out[])
+{
+    if (who->child != NULL) {
+        ask(who, out, "flood %d %d %d %d %d", t->threads, t->capacity, PLACES, options.ms, body_ns);
+    } else {
+        bulkhead_body = work_rounds * (uint64_t)body_ns / 50;
+        measure_pool(who, t, "flood", who->flood, out);
+        bulkhead_body = 0;
+    }
+    out[2] = out[1] / body_ns;
+}
+
 /* ---- Depth ---------------------------------------------------------------------------------- */
 
 typedef struct deep {
@@ -616,12 +965,6 @@ typedef struct deep {
     uint64_t depth, random;
     bulkhead_job *jobs;
 } deep;
-
-static uint64_t any_of(uint64_t *random, uint64_t count)
-{
-    *random = *random * 6364136223846793005 + 1442695040888963407;
-    return (*random >> 32) * count >> 32;
-}
 
 /* One comes and goes, behind all the others. */
 static void come_and_go(void *object, uint64_t count)
@@ -717,7 +1060,7 @@ static void measure_depth(const contestant *who, const table *t, double out[])
     }
     deep *d = bench_memory(sizeof *d);
     (void)t;
-    create_blocked(&d->b, 0);
+    create_blocked(&d->b, 1, 0);
     d->depth = (uint64_t)who->parameter;
     d->random = 1;
     d->jobs = bench_memory(d->depth * sizeof d->jobs[0]);
@@ -726,6 +1069,7 @@ static void measure_depth(const contestant *who, const table *t, double out[])
         d->jobs[i].run = unknown_bulkhead_job();
         must(bulkhead_submit(&d->b.is, &d->jobs[i]));
     }
+    come_and_go(d, 1); /* all that were submitted get to their places in the queue */
     out[0] = pair_ns(come_and_go, d);
     out[1] = pair_ns(go_and_come, d);
     destroy_blocked(&d->b);
@@ -802,6 +1146,8 @@ static void run_permit(void)
         run_table(&permit, PERMIT, "1 of 16", 1, PERMITS, 3 * options.reps, measure_often);
     const row *us = row_of(t, "bulkhead");
     add_bar(look(t, us, 0, TO_LIMIT), false, 1.3, "enter+leave: time x load+CAS, twice");
+    add_bar(look(t, row_of(t, ours_beside.label), 0, TO_LIMIT), false, 1.3,
+            "enter+leave while a job runs: time x load+CAS, twice");
     for (int i = 0; i < t->rows; i++) {
         if (t->row[i].who->kind == BENCH_PEER) {
             add_bar(ratio(t, us, &t->row[i], 0), false, 1.0, "enter+leave: time x %s",
@@ -827,6 +1173,8 @@ static void run_refusal(void)
     const table *t = run_table(&refusal, REFUSAL, "", 1, 1, 3 * options.reps, measure_often);
     add_bar(look(t, row_of(t, "bulkhead"), 0, TO_LIMIT), false, 2,
             "try_enter refused: time x a load and a CAS");
+    add_bar(look(t, row_of(t, ours_full.label), 0, TO_LIMIT), false, 2,
+            "submit refused, full queue: time x a load and a CAS");
 }
 
 static const column pool_columns[] = {
@@ -834,13 +1182,15 @@ static const column pool_columns[] = {
     {"x ours", 0, TO_REFERENCE}, {"CPU ns/job", 1, MEDIAN}, {"x ours", 1, TO_REFERENCE},
 };
 
-static void add_peer_bars(const table *t, const char *what)
+/* Ahead of all peers; and of the pool that one writes by hand by that much, if it is not 0. */
+static void add_peer_bars(const table *t, const char *what, double aim_by_hand)
 {
     const row *us = row_of(t, "bulkhead");
     for (int i = 0; i < t->rows; i++) {
         if (t->row[i].who->kind == BENCH_PEER) {
-            add_bar(ratio(t, us, &t->row[i], 0), false, 1.0, "%s: time x %s", what,
-                    t->row[i].who->label);
+            const bool by_hand = aim_by_hand != 0 && t->row[i].who == &peer_mutex_pool;
+            add_bar(ratio(t, us, &t->row[i], 0), false, by_hand ? aim_by_hand : 1.0,
+                    "%s: time x %s", what, t->row[i].who->label);
         }
     }
 }
@@ -861,9 +1211,11 @@ static void run_throughput(void)
             snprintf(what, sizeof what, "throughput, %s", config);
             const table *t = run_table(&throughput, producers == 1 ? FLOOD_1 : FLOOD_2, config,
                                        producers, workers, options.reps, measure_flood);
-            add_bar(look(t, row_of(t, "bulkhead"), 0, TO_LIMIT), false, 3,
+            add_bar(look(t, row_of(t, "bulkhead"), 0, TO_LIMIT), false, 2.2,
                     "%s: time x the spinning queue", what);
-            add_peer_bars(t, what);
+            add_peer_bars(t, what, 0.45);
+            add_bar(ratio(t, row_of(t, "bulkhead"), row_of(t, peer_mutex_pool.label), 1), false,
+                    0.5, "%s: CPU x %s", what, peer_mutex_pool.label);
         }
     }
 }
@@ -878,8 +1230,113 @@ static void run_roundtrip(void)
         .note = "goroutines take turns on one thread, so Go wakes none; TBB's workers spin for it",
     };
     memcpy(roundtrip.columns, pool_columns, sizeof pool_columns);
-    const table *t = run_table(&roundtrip, TRIP, "P=1 W=2", 1, 2, options.reps, measure_trip);
-    add_peer_bars(t, "round trip");
+    for (int producers = 1; producers <= 2; producers++) {
+        char config[32], what[48];
+        snprintf(config, sizeof config, "P=%d W=2", producers);
+        snprintf(what, sizeof what, "round trip, P=%d", producers);
+        const table *t = run_table(&roundtrip, producers == 1 ? TRIP_1 : TRIP_2, config, producers,
+                                   2, options.reps, measure_trip);
+        add_bar(look(t, row_of(t, "bulkhead"), 0, TO_LIMIT), false, 1.6,
+                "%s: time x the spinning queue", what);
+        add_peer_bars(t, what, 0);
+    }
+}
+
+static void run_in_flight(void)
+{
+    static const scenario in_flight = {
+        .name = "inflight",
+        .title = "empty jobs, never more than so many in flight",
+        .limit = &limit_vyukov,
+        .metrics = {"job_ns", "cpu_ns", "sleeps", "wakes"},
+        .columns = {{"ns/job", 0, MEDIAN},
+                    {"spread %", 0, SPREAD},
+                    {"x limit", 0, TO_LIMIT},
+                    {"x ours", 0, TO_REFERENCE},
+                    {"CPU ns/job", 1, MEDIAN},
+                    {"x ours", 1, TO_REFERENCE},
+                    {"sleeps/1000", 2, MEDIAN},
+                    {"wakes/1000", 3, MEDIAN}},
+        .note = "sleeps of all threads, and futex wakes of our header, for 1000 jobs",
+    };
+    static const int sizes[] = {2, 8, 64};
+    for (int i = 0; i < 3; i++) {
+        for (int workers = 2; workers <= 8; workers *= 2) {
+            char config[32];
+            jobs_at_once = sizes[i];
+            snprintf(config, sizeof config, "%d jobs, W=%d", jobs_at_once, workers);
+            const table *t = run_table(&in_flight, IN_FLIGHT, config, 1, workers, options.reps,
+                                       measure_in_flight);
+            add_bar(ratio(t, row_of(t, "bulkhead"), row_of(t, peer_mutex_pool.label), 0), false, 1,
+                    "in flight, %s: time x %s", config, peer_mutex_pool.label);
+        }
+    }
+}
+
+static void run_bodies(void)
+{
+    static const scenario bodies = {
+        .name = "bodies",
+        .title = "jobs that take their time, P=1 W=2",
+        .limit = &limit_vyukov,
+        .metrics = {"job_ns", "cpu_ns", "cpu_to_body"},
+        .columns = {{"ns/job", 0, MEDIAN},
+                    {"spread %", 0, SPREAD},
+                    {"x limit", 0, TO_LIMIT},
+                    {"x ours", 0, TO_REFERENCE},
+                    {"CPU ns/job", 1, MEDIAN},
+                    {"x ours", 1, TO_REFERENCE},
+                    {"CPU x body", 2, MEDIAN}},
+    };
+    static const struct {
+        const char *name;
+        int ns;
+    } sizes[] = {{"100 ns", 100}, {"1 us", 1000}, {"10 us", 10000}};
+    for (int i = 0; i < 3; i++) {
+        char what[48];
+        snprintf(what, sizeof what, "body of %s", sizes[i].name);
+        body_ns = sizes[i].ns;
+        const table *t =
+            run_table(&bodies, BODIES, sizes[i].name, 1, 2, options.reps, measure_bodies);
+        add_peer_bars(t, what, 0);
+        if (i == 2) {
+            add_bar(look(t, row_of(t, "bulkhead"), 2, MEDIAN), false, 1.03, "%s: CPU x body", what);
+        }
+    }
+}
+
+static void run_placement(void)
+{
+    static scenario placement = {
+        .name = "placement",
+        .title = "empty jobs in an array, and scattered over 64 MB",
+        .limit = &limit_array,
+        .metrics = {"job_ns", "cpu_ns"},
+    };
+    memcpy(placement.columns, pool_columns, sizeof pool_columns);
+    const table *t = run_table(&placement, PLACEMENT, "P=1 W=2", 1, 2, options.reps, measure_flood);
+    add_bar(look(t, row_of(t, ours_scattered.label), 0, TO_REFERENCE), false, 1.5,
+            "jobs scattered over 64 MB: time x in an array");
+}
+
+static void run_kinds(void)
+{
+    static scenario kinds = {
+        .name = "kinds",
+        .title = "empty jobs that ask for more",
+        .limit = &limit_vyukov,
+        .metrics = {"job_ns", "cpu_ns"},
+        .note = "the executor is the spinning queue of the first row",
+    };
+    memcpy(kinds.columns, pool_columns, sizeof pool_columns);
+    const table *t = run_table(&kinds, KINDS, "P=1 W=2", 1, 2, options.reps, measure_flood);
+    for (int i = 0; i < t->rows; i++) {
+        const contestant *who = t->row[i].who;
+        if (who->kind == BENCH_OURS && who != &ours) {
+            add_bar(look(t, &t->row[i], 0, TO_REFERENCE), false, 2, "%s: time x a plain job",
+                    who->label);
+        }
+    }
 }
 
 static void run_allocations(void)
@@ -915,7 +1372,11 @@ static void run_producers(void)
                     {"CPU ns/trip", 3, MEDIAN}},
         .note = "ns of all of them together: the time divided by the jobs of all",
     };
-    run_table(&producers, PRODUCERS, "W=2", 0, 2, options.reps, measure_producers);
+    const table *t = run_table(&producers, PRODUCERS, "W=2", 0, 2, options.reps, measure_producers);
+    for (int i = 2; i < (int)(sizeof by_producers / sizeof by_producers[0]); i++) {
+        add_bar(ratio(t, row_of(t, by_producers[i].label), row_of(t, by_producers[1].label), 0),
+                false, 1.5, "%s: time x with 2", by_producers[i].label);
+    }
 }
 
 static void run_depth(void)
@@ -957,7 +1418,11 @@ static const program bench_bulkhead = {
                   {"roundtrip", run_roundtrip},
                   {"allocations", run_allocations},
                   {"producers", run_producers},
-                  {"depth", run_depth}},
+                  {"depth", run_depth},
+                  {"inflight", run_in_flight},
+                  {"bodies", run_bodies},
+                  {"placement", run_placement},
+                  {"kinds", run_kinds}},
 };
 
 int main(int argc, char **argv)

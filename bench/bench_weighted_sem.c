@@ -612,10 +612,12 @@ static void run_start(void)
             run_table(&start, STARTS, config, 1, totals[i], options.reps, measure_start);
         const row *us = row_of(t, "weighted_sem");
         add_bar(look(t, us, 0, TO_LIMIT), false, 8, "start, %s: time x CAS, spinning ring", config);
-        static const char *const beaten[] = {"Go semaphore.Weighted", "mutex+cond pool of 2",
-                                             "mutex+cond pool of 8"};
-        for (int k = 0; k < 3; k++) {
+        static const char *const beaten[] = {"Go semaphore.Weighted", "tokio Semaphore",
+                                             "mutex+cond pool of 2", "mutex+cond pool of 8"};
+        for (int k = 0; k < 4; k++) {
             add_bar(ratio(t, us, row_of(t, beaten[k]), 0), false, 1.0, "start, %s: time x %s",
+                    config, beaten[k]);
+            add_bar(ratio(t, us, row_of(t, beaten[k]), 1), false, 1.0, "start, %s: CPU x %s",
                     config, beaten[k]);
         }
     }

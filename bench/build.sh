@@ -30,7 +30,7 @@ probe() {
     shift 4
     printf '%s\n' "$@" >"$out/probe.c"
     # shellcheck disable=SC2086
-    if $CC $CFLAGS -std=c11 -D_GNU_SOURCE -w "$out/probe.c" -o "$out/probe" -pthread $library \
+    if $CC $CFLAGS -O0 -std=c11 -D_GNU_SOURCE -w "$out/probe.c" -o "$out/probe" -pthread $library \
         >/dev/null 2>&1; then
         have="$have -D$macro" libraries="$libraries $library"
         echo "peer $label: found"
@@ -45,12 +45,12 @@ probe_cxx() {
     shift 4
     printf '%s\n' 'int main() { return 0; }' >"$out/probe.cc"
     # shellcheck disable=SC2086
-    if ! $CXX $CXXFLAGS -std=c++20 "$out/probe.cc" -o "$out/probe" >/dev/null 2>&1; then
+    if ! $CXX $CXXFLAGS -O0 -std=c++20 "$out/probe.cc" -o "$out/probe" >/dev/null 2>&1; then
         reason="there is no C++20 compiler"
     fi
     printf '%s\n' "$@" >"$out/probe.cc"
     # shellcheck disable=SC2086
-    if $CXX $CXXFLAGS -std=c++20 -w "$out/probe.cc" -o "$out/probe" -pthread $library \
+    if $CXX $CXXFLAGS -O0 -std=c++20 -w "$out/probe.cc" -o "$out/probe" -pthread $library \
         >/dev/null 2>&1; then
         have="$have -D$macro" libraries="$libraries $library" link=$CXX
         echo "peer $label: found"

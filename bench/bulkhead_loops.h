@@ -18,6 +18,8 @@
  *   BENCH_PREPARE(job)              before it is handed over for the first time; its memory is 0
  *   BENCH_SUBMIT(s, job, producer)  an empty job; waits for a place. Producers are numbered from 0
  *   BENCH_WAIT(s, job)              until it is done
+ *   BENCH_SCATTERED                 if it is defined: whether the jobs lie at random in 64 MB; else
+ *                                   they are an array
  *
  * All are undefined again at the end. Every contestant runs exactly these lines.
  */
@@ -32,11 +34,12 @@
 extern "C" {
 #endif
 
-/* The scenarios; throughput with one producer and with two are apart, because an event loop is only
- * ever one. */
-enum { PERMIT = 1, REFUSAL = 2, FLOOD_1 = 4, FLOOD_2 = 8, TRIP = 16 };
-enum { MALLOCS = 32, PRODUCERS = 64, DEPTH = 128, CONTENDED = 256 };
-enum { FLOOD = FLOOD_1 | FLOOD_2, ALL_OF_A_POOL = FLOOD | TRIP | MALLOCS };
+/* The scenarios; one producer and two of them are apart, because an event loop is only ever one. */
+enum { PERMIT = 1, REFUSAL = 2, FLOOD_1 = 4, FLOOD_2 = 8, TRIP_1 = 16, TRIP_2 = 32 };
+enum { MALLOCS = 64, PRODUCERS = 128, DEPTH = 256, CONTENDED = 512 };
+enum { IN_FLIGHT = 1024, BODIES = 2048, PLACEMENT = 4096, KINDS = 8192 };
+enum { FLOOD = FLOOD_1 | FLOOD_2 | IN_FLIGHT | BODIES, TRIP = TRIP_1 | TRIP_2 };
+enum { ALL_OF_A_POOL = FLOOD | TRIP | MALLOCS };
 
 typedef struct contestant {
     const char *label;
@@ -68,6 +71,48 @@ static inline uint64_t jobs_of_each(int producers, int bound)
 {
     int jobs = (bound == BENCH_BOUNDED ? JOBS_ALL : PLACES) / producers;
     return (uint64_t)(jobs < JOBS_EACH ? jobs : JOBS_EACH);
+}
+
+/* Rounds of bench_work() in each job; 0: it is empty. In bench_bulkhead.c. */
+extern uint64_t bulkhead_body;
+
+static inline int working_job(void *arg)
+{
+    (void)arg;
+    bench_work(bulkhead_body);
+    return 0;
+}
+
+static inline int (*unknown_body(void))(void *)
+{
+    int (*fn)(void *) = bulkhead_body != 0 ? working_job : empty_job;
+    __asm__ volatile("" : "+r"(fn));
+    return fn;
+}
+
+static inline uint64_t any_of(uint64_t *random, uint64_t count)
+{
+    *random = *random * 6364136223846793005 + 1442695040888963407;
+    return (*random >> 32) * count >> 32;
+}
+
+/* Where jobs of that size lie in memory: one after the other, or each somewhere in a cell of its
+ * own, and these in any order. */
+enum { SCATTER = 64 << 20, CELL = SCATTER / JOBS_ALL };
+static inline void place_jobs(uint64_t at[JOBS_ALL], uint64_t size, bool scattered)
+{
+    uint64_t random = 1, apart = size;
+    if (scattered) {
+        apart = CELL;
+    }
+    for (uint64_t i = 0; i < JOBS_ALL; i++) {
+        uint64_t other = scattered ? any_of(&random, i + 1) : i;
+        at[i] = at[other];
+        at[other] = i * apart;
+    }
+    for (uint64_t i = 0; scattered && i < JOBS_ALL; i++) {
+        at[i] += 16 * any_of(&random, (CELL - size) / 16);
+    }
 }
 
 /* ---- What a peer that has no futures of its own is given ------------------------------------- */
@@ -103,7 +148,7 @@ static inline void sleepers_destroy(peer_sleepers *z)
 
 static inline void peer_job_prepare(peer_job *job)
 {
-    job->fn = unknown_job();
+    job->fn = unknown_body();
 }
 
 static inline void peer_job_renew(peer_job *job)
@@ -111,14 +156,19 @@ static inline void peer_job_renew(peer_job *job)
     __atomic_store_n(&job->state, FUTURE_PENDING, __ATOMIC_RELAXED);
 }
 
-static inline void peer_job_run(peer_sleepers *z, peer_job *job)
+static inline void peer_job_end(peer_sleepers *z, peer_job *job)
 {
-    job->result = job->fn(job->arg);
     if (__atomic_exchange_n(&job->state, FUTURE_DONE, __ATOMIC_ACQ_REL) == FUTURE_AWAITED) {
         pthread_mutex_lock(&z->mutex); /* it is before its look, or asleep */
         pthread_mutex_unlock(&z->mutex);
         pthread_cond_broadcast(&z->done);
     }
+}
+
+static inline void peer_job_run(peer_sleepers *z, peer_job *job)
+{
+    job->result = job->fn(job->arg);
+    peer_job_end(z, job);
 }
 
 static inline void peer_job_wait(peer_sleepers *z, peer_job *job)
@@ -155,7 +205,14 @@ typedef struct BENCH_F(object) {
     BENCH_TYPE is;
 #ifdef BENCH_SUBMIT
     uint64_t jobs_each;
+#ifdef BENCH_SCATTERED
+    char *memory;
+    uint64_t at[JOBS_ALL];
+#define BENCH_JOB_AT(o, i) ((BENCH_JOB *)(void *)((o)->memory + (o)->at[i]))
+#else
     BENCH_ALIGNED BENCH_JOB jobs[JOBS_ALL];
+#define BENCH_JOB_AT(o, i) (&(o)->jobs[i])
+#endif
 #endif
 } BENCH_F(object);
 
@@ -167,9 +224,14 @@ static void *BENCH_F(create)(int workers, int producers)
     BENCH_CREATE(s, workers, producers);
 #ifdef BENCH_SUBMIT
     o->jobs_each = jobs_of_each(producers, BENCH_BOUND);
-    memset((void *)o->jobs, 0, sizeof o->jobs);
+#ifdef BENCH_SCATTERED
+    o->memory = (char *)bench_memory(SCATTER);
+    place_jobs(o->at, sizeof(BENCH_JOB), BENCH_SCATTERED);
+#endif
     for (int i = 0; i < JOBS_ALL; i++) {
-        BENCH_PREPARE(&o->jobs[i]);
+        BENCH_JOB *job = BENCH_JOB_AT(o, i);
+        memset((void *)job, 0, sizeof *job);
+        BENCH_PREPARE(job);
     }
 #endif
     return o;
@@ -179,6 +241,9 @@ static void BENCH_F(destroy)(void *object)
 {
     BENCH_TYPE *s = &((BENCH_F(object) *)object)->is;
     BENCH_DESTROY(s);
+#ifdef BENCH_SCATTERED
+    free(((BENCH_F(object) *)object)->memory);
+#endif
     free(object);
 }
 
@@ -189,11 +254,12 @@ static void BENCH_F(flood)(bench_thread *self)
 {
     BENCH_F(object) *o = (BENCH_F(object) *)self->run->first;
     BENCH_TYPE *s = &o->is;
-    const uint64_t each = o->jobs_each;
-    BENCH_JOB *jobs = &o->jobs[(uint64_t)self->number * each];
+    const int at_once = self->run->in_flight;
+    const uint64_t each = at_once != 0 ? (uint64_t)at_once : o->jobs_each;
+    const uint64_t first = (uint64_t)self->number * each;
     uint64_t sent = 0;
     while (bench_phase(self->run) != BENCH_STOP) {
-        BENCH_JOB *job = &jobs[sent & (each - 1)];
+        BENCH_JOB *job = BENCH_JOB_AT(o, first + (sent & (each - 1)));
         if (sent >= each) {
             BENCH_WAIT(s, job);
         }
@@ -201,7 +267,8 @@ static void BENCH_F(flood)(bench_thread *self)
         bench_publish(&self->ops, ++sent);
     }
     for (uint64_t i = sent > each ? sent - each : 0; i < sent; i++) {
-        BENCH_WAIT(s, &jobs[i & (each - 1)]);
+        BENCH_JOB *job = BENCH_JOB_AT(o, first + (i & (each - 1)));
+        BENCH_WAIT(s, job);
     }
 }
 
@@ -210,7 +277,7 @@ static void BENCH_F(trips)(bench_thread *self)
 {
     BENCH_F(object) *o = (BENCH_F(object) *)self->run->first;
     BENCH_TYPE *s = &o->is;
-    BENCH_JOB *job = &o->jobs[(uint64_t)self->number * o->jobs_each];
+    BENCH_JOB *job = BENCH_JOB_AT(o, (uint64_t)self->number * o->jobs_each);
     uint64_t ops = 0;
     while (bench_phase(self->run) != BENCH_STOP) {
         BENCH_SUBMIT(s, job, self->number);
@@ -263,6 +330,8 @@ const contestant BENCH_ID = {
 #undef BENCH_DESTROY
 #undef BENCH_ONCE
 #undef BENCH_JOB
+#undef BENCH_JOB_AT
+#undef BENCH_SCATTERED
 #undef BENCH_BOUND
 #undef BENCH_PREPARE
 #undef BENCH_SUBMIT

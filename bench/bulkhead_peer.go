@@ -3,8 +3,10 @@
 // A pool of goroutines that read jobs from a channel, for bench_bulkhead, which runs this program
 // as a child and asks it for one repetition at a time: a line in, a line out.
 //
-//	plain flood PRODUCERS WORKERS PLACES MS   ns, and ns of CPU, of a job
-//	plain trip PRODUCERS WORKERS PLACES MS    ns, and ns of CPU, of a job and the wait for it
+//	plain flood PRODUCERS WORKERS PLACES MS [BODY]   ns, and ns of CPU, of a job
+//	plain trip PRODUCERS WORKERS PLACES MS           the same, of a job and the wait for it
+//
+// A job is empty, or keeps its goroutine busy for BODY ns.
 package main
 
 import (
@@ -41,6 +43,33 @@ func empty(any) int {
 	return 0
 }
 
+//go:noinline
+func work(rounds int) int {
+	x := rounds
+	for i := 0; i < rounds; i++ {
+		x = x*3 + 1
+	}
+	return x
+}
+
+// A function that takes so long, as far as work() can tell.
+func busy(ns int) func(any) int {
+	const rounds = 1000000
+	best := time.Hour
+	for i := 0; i < 7; i++ {
+		begin := time.Now()
+		work(rounds)
+		if took := time.Since(begin); took < best {
+			best = took
+		}
+	}
+	mine := int(float64(ns)*rounds/float64(best.Nanoseconds()) + 0.5)
+	return func(any) int {
+		work(mine)
+		return 0
+	}
+}
+
 func (j *job) wait() {
 	<-j.done
 	if j.result != 0 {
@@ -60,12 +89,12 @@ type counter struct {
 	_   [120]byte
 }
 
-type producer func(queue chan<- *job, phase *int32, jobs int, ops *uint64)
+type producer func(queue chan<- *job, fn func(any) int, phase *int32, jobs int, ops *uint64)
 
-func flood(queue chan<- *job, phase *int32, jobs int, ops *uint64) {
+func flood(queue chan<- *job, fn func(any) int, phase *int32, jobs int, ops *uint64) {
 	ring := make([]job, jobs)
 	for i := range ring {
-		ring[i] = job{fn: empty, done: make(chan struct{}, 1)}
+		ring[i] = job{fn: fn, done: make(chan struct{}, 1)}
 	}
 	sent := 0
 	for atomic.LoadInt32(phase) != stop {
@@ -84,8 +113,8 @@ func flood(queue chan<- *job, phase *int32, jobs int, ops *uint64) {
 	}
 }
 
-func trips(queue chan<- *job, phase *int32, _ int, ops *uint64) {
-	j := &job{fn: empty, done: make(chan struct{}, 1)}
+func trips(queue chan<- *job, fn func(any) int, phase *int32, _ int, ops *uint64) {
+	j := &job{fn: fn, done: make(chan struct{}, 1)}
 	for done := uint64(1); atomic.LoadInt32(phase) != stop; done++ {
 		queue <- j
 		j.wait()
@@ -93,7 +122,7 @@ func trips(queue chan<- *job, phase *int32, _ int, ops *uint64) {
 	}
 }
 
-func run(produce producer, producers, workers, places int, ms float64) (float64, float64) {
+func run(produce producer, fn func(any) int, producers, workers, places int, ms float64) (float64, float64) {
 	var phase int32
 	var pool, all sync.WaitGroup
 	queue := make(chan *job, places)
@@ -112,7 +141,7 @@ func run(produce producer, producers, workers, places int, ms float64) (float64,
 		all.Add(1)
 		go func(mine *counter) {
 			defer all.Done()
-			produce(queue, &phase, 2*places, &mine.ops)
+			produce(queue, fn, &phase, 2*places, &mine.ops)
 		}(&counters[p])
 	}
 	sum := func() (ops float64) {
@@ -137,14 +166,18 @@ func main() {
 	fmt.Printf("ready %s\n", runtime.Version())
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		var variant, what string
-		var producers, workers, places int
+		var producers, workers, places, body int
 		var ms float64
-		fmt.Sscan(in.Text(), &variant, &what, &producers, &workers, &places, &ms)
+		fmt.Sscan(in.Text(), &variant, &what, &producers, &workers, &places, &ms, &body)
+		fn := empty
+		if body != 0 {
+			fn = busy(body)
+		}
 		switch what {
 		case "flood":
-			fmt.Println(run(flood, producers, workers, places, ms))
+			fmt.Println(run(flood, fn, producers, workers, places, ms))
 		case "trip":
-			fmt.Println(run(trips, producers, workers, places, ms))
+			fmt.Println(run(trips, fn, producers, workers, places, ms))
 		default:
 			fmt.Println("unknown")
 		}

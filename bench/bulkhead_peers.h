@@ -314,7 +314,7 @@ typedef struct uv_pool {
 
 static void uv_pool_run(uv_work_t *work)
 {
-    int (*fn)(void *) = unknown_job();
+    int (*fn)(void *) = unknown_body();
     must(fn(work->data));
 }
 
@@ -362,7 +362,7 @@ static void uv_pool_produce(bench_thread *self, int in_flight)
 
 static void uv_pool_flood(bench_thread *self)
 {
-    uv_pool_produce(self, PLACES);
+    uv_pool_produce(self, self->run->in_flight != 0 ? self->run->in_flight : PLACES);
 }
 
 static void uv_pool_trips(bench_thread *self)

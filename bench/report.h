@@ -32,12 +32,13 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 /* ---- The program ---------------------------------------------------------------------------- */
 
-enum { SCENARIOS_MAX = 8, LEFT_OUT_MAX = 4, ARGUMENTS_MAX = 32 };
+enum { SCENARIOS_MAX = 12, LEFT_OUT_MAX = 4, ARGUMENTS_MAX = 32 };
 
 typedef enum process { OWN_PROCESS, CHILD_PROCESS, DEAD_CHILD } process;
 
@@ -331,14 +332,23 @@ typedef struct window {
     double wall_ns, cpu_ns;
     double ops, most_ops, least_ops; /* of all threads together, and of one */
     double worst_us, most_turns;     /* of one wait */
+    double sleeps;                   /* of all threads of the process */
 } window;
+
+/* How often a thread of ours has given its CPU up to wait. */
+static inline double sleeps_so_far(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)usage.ru_nvcsw;
+}
 
 /* Runs the threads, whose bodies, CPUs and objects are set, and looks at them from outside, twice:
  * all that is counted lies between the two looks. */
 static inline window run_threads(int count, int ms)
 {
     uint64_t before[THREADS_MAX];
-    window w = {0, 0, 0, 0, INFINITY, 0, 0};
+    window w = {0, 0, 0, 0, INFINITY, 0, 0, 0};
     uint64_t worst = 0;
 
     alarm((unsigned)(60 + 4 * ms / 1000));
@@ -360,6 +370,7 @@ static inline window run_threads(int count, int ms)
     for (int i = 0; i < count; i++) {
         before[i] = bench_read(&threads[i].ops);
     }
+    double sleeps = sleeps_so_far();
     int64_t wall = bench_clock(CLOCK_MONOTONIC);
     int64_t cpu = bench_clock(CLOCK_PROCESS_CPUTIME_ID);
     __atomic_store_n(&run.phase, BENCH_MEASURE, __ATOMIC_RELAXED);
@@ -368,6 +379,7 @@ static inline window run_threads(int count, int ms)
 
     w.wall_ns = (double)(bench_clock(CLOCK_MONOTONIC) - wall);
     w.cpu_ns = (double)(bench_clock(CLOCK_PROCESS_CPUTIME_ID) - cpu);
+    w.sleeps = sleeps_so_far() - sleeps;
     for (int i = 0; i < count; i++) {
         double ops = (double)(bench_read(&threads[i].ops) - before[i]);
         w.ops += ops;
@@ -588,7 +600,7 @@ typedef struct bar {
     bool at_least;
 } bar;
 
-enum { BARS_MAX = 96 };
+enum { BARS_MAX = 160 };
 static bar bars[BARS_MAX];
 static int bar_count;
 

@@ -51,7 +51,11 @@ BEGIN {
     column("bulkhead", "P=1 W=4", "^throughput:P=1 W=4$", "job_ns")
     column("bulkhead", "P=2 W=2", "^throughput:P=2 W=2$", "job_ns")
     column("bulkhead", "P=2 W=4", "^throughput:P=2 W=4$", "job_ns")
-    column("bulkhead", "trip", "^roundtrip:", "trip_ns")
+    column("bulkhead", "trip", "^roundtrip:P=1 W=2$", "trip_ns")
+    column("bulkhead", "8 at once", "^inflight:8 jobs, W=4$", "job_ns")
+    column("bulkhead", "1 us", "^bodies:1 us$", "job_ns")
+    column("bulkhead", "kinds", "^kinds:", "job_ns")
+    column("bulkhead", "places", "^placement:", "job_ns")
 
     column("loop_scheduler", "post", "^awake:", "post_ns")
     column("loop_scheduler", "P=1", "^throughput:P=1", "task_ns")
@@ -65,7 +69,8 @@ BEGIN {
     legend["semaphore"] = "T threads, P permits, 50 ns of work; hand-over on two CPUs"
     legend["weighted_sem"] = "start of an empty job, of 8 and of 64; T=4 threads, weights 1 to 8;" \
         " hand-over while some wait"
-    legend["bulkhead"] = "P producers, W workers, empty jobs; one job submitted and waited for"
+    legend["bulkhead"] = "P producers, W workers, empty jobs; one job submitted and waited for;" \
+        " 8 in flight, W=4; bodies of 1 us; jobs that ask for more; jobs scattered over 64 MB"
     legend["loop_scheduler"] = "a post; P producers; wake-up on one CPU; a call; 100,000 timers"
 
     growth("semaphore", "csem, one permit", "threads", "threads", "^contended:T=[0-9]* P=1$", \
@@ -77,6 +82,10 @@ BEGIN {
     growth("weighted_sem", "weighted_sem, hand-over on one CPU", "threads that wait", "threads", \
         "^waiters:", "handover_ns")
     growth("bulkhead", "bulkhead, an empty job on 2 workers", "producers", "", "^producers:", "job_ns")
+    growth("bulkhead", "bulkhead, an empty job on 2 workers, few in flight", "jobs in flight", \
+        "config", "^inflight:.* W=2$", "job_ns")
+    growth("bulkhead", "bulkhead, an empty job on 8 workers, few in flight", "jobs in flight", \
+        "config", "^inflight:.* W=8$", "job_ns")
     growth("bulkhead", "bulkhead, submit and cancel of the newest", "jobs in the queue", "", \
         "^depth:", "newest_ns")
     growth("bulkhead", "bulkhead, cancel and submit of any", "jobs in the queue", "", "^depth:", \
