@@ -38,6 +38,7 @@
  *     bulkhead_submit, _submit_for     a job, which is also its queue entry and its future
  *     bulkhead_wait, bulkhead_cancel   until it is done; so that it does not begin
  *     bulkhead_reclaim                 after a run timeout: until its memory is yours again
+ *     bulkhead_finish                  the end of a job that goes on without a thread
  *     bulkhead_executor                the bulkhead, for whoever takes a plim_executor
  *   The whole:
  *     bulkhead_resize, bulkhead_wait_idle, bulkhead_close, bulkhead_destroy
@@ -72,6 +73,11 @@
  *   time. Nobody can stop its body, so it keeps its permit until it returns; what it returns then
  *   is dropped. Its worker counts as stuck, another takes its place, and it ends with the body.
  *
+ *   A job may go on without a thread: its run hands it to an event loop, say, and returns
+ *   BULKHEAD_LATER. It keeps its permit, and the worker takes another job. Whoever learns that the
+ *   work is over calls bulkhead_finish with its result. So a thousand requests may be in flight on
+ *   a single worker.
+ *
  *   Delays, deadlines, retries and run timeouts are watched by one more thread, the supervisor,
  *   which is started by the first job that needs it.
  *
@@ -84,7 +90,7 @@
  *     ETIMEDOUT  not in time
  *     ESHUTDOWN  closed
  *     EDEADLK    would wait for itself: see LIMITS
- *     EPERM      leave without enter
+ *     EPERM      leave without enter; finish of a job that does not run, or was finished
  *     EBUSY      submit of a job that is in flight; cancel of one that runs; destroy while
  *                anything is left
  *     EALREADY   cancel of a job that is done
@@ -103,7 +109,7 @@
  *   Outcome      Every job that was accepted ends exactly once: SUCCEEDED, FAILED, TIMED_OUT,
  *                EXPIRED, CANCELLED or ABORTED, whatever happens. done is called once, then the
  *                permit is given back, then waiters are released. (Detached: the permit, then
- *                done.)
+ *                done.) A job that goes on without a thread and is never finished never ends.
  *   Waiting      A wait that gives up leaves nothing behind. An event that lets somebody in does so
  *                at once: a leave, the end of a job, a cancel, a timeout, a resize.
  *   Cost         A permit that is free is one atomic read-modify-write, and so is giving it back,
@@ -143,7 +149,8 @@
  *                variable is static, and the circle must be in one source file. There is no other
  *                static data.) So does a wait on the thread of the very loop that is the
  *                executor. The search ends at a job that still waits for its permit, or in the
- *                queue of another executor: nobody runs it yet. Nor does it follow coroutines.
+ *                queue of another executor: nobody runs it yet. Nor does it follow a job that goes
+ *                on without a thread.
  *                The check is made when a wait begins. It is made again when a resize lowers
  *                `permits`, and when such a limit keeps a permit that comes back: if all permits
  *                that are left belong to threads that wait, waits end with EDEADLK until a thread
@@ -228,6 +235,9 @@ enum {                                   /* flags, to be or-ed */
 
 #define BULKHEAD_UNLIMITED INT32_MAX
 
+/* Returned by run: the job goes on without a thread, until bulkhead_finish. No errno has it. */
+#define BULKHEAD_LATER INT32_MIN
+
 /* How a job ended. */
 typedef enum bulkhead_outcome {
     BULKHEAD_PENDING,   /* it has not */
@@ -296,7 +306,8 @@ typedef struct bulkhead_options {
 /* A job. Zero it, set run, and what you need of the rest; *job is yours to place (defined after the
  * core, below):
  *
- *     int (*run)(bulkhead_job *job);     required; 0 is success, anything else its error
+ *     int (*run)(bulkhead_job *job);     required; 0 is success, BULKHEAD_LATER: see
+ *                                        bulkhead_finish; anything else is its error
  *     void *arg;                         yours
  *     void (*done)(bulkhead_job *job);   called once when it has ended, however, on the thread that
  *                                        ended it: a worker, the supervisor, who cancels or closes
@@ -311,7 +322,8 @@ typedef struct bulkhead_options {
  *     int64_t run_timeout_ns;            instead of the bulkhead's (0: the same; PLIM_NONE: none)
  *     uint32_t attempts;                 instead of the bulkhead's (0: the same)
  *   to read in run:
- *     void *resource;                    what worker_start made
+ *     void *resource;                    what worker_start made; the worker's again, when run has
+ *                                        returned
  *     unsigned worker;                   the index that worker_start got
  *     uint32_t attempt;                  from 1
  *   to read when it is done, and in done:
@@ -460,6 +472,18 @@ static inline bool bulkhead_job_cancelled(const bulkhead_job *job);
 /* Inside run: what worker_start has made is broken. When this attempt has ended, worker_stop and
  * worker_start are called again, before the worker takes its next job. */
 static inline void bulkhead_job_renew(bulkhead_job *job);
+
+/* Ends a job whose run returns BULKHEAD_LATER. Such a job goes on without a thread: run has handed
+ * it to an event loop, say, and the worker takes another job. It keeps its permit and counts as
+ * running: cancel and abort only tell it so, its run timeout holds, and close waits for it. From
+ * this call on all is as if run had returned result: retries, outcome, done, waiters, figures.
+ * Call it once for each such attempt, on any thread. If run has not returned yet, the attempt ends
+ * when it does; else it ends here, and this thread calls done. If run returns anything but
+ * BULKHEAD_LATER, that counts, and not this call. Returns 0; EPERM the job does not run, or was
+ * finished already; EINVAL for a result of BULKHEAD_LATER. Waits for nothing but done. Requires:
+ * the job's memory is there; until this call it is. On a sync bulkhead submit returns only after
+ * it. Memory order: what was done before is seen by done, and by whoever returns from wait. */
+static inline int bulkhead_finish(bulkhead_job *job, int result);
 
 /* Changes the limits; they mean what they do in the options. PLIM_KEEP leaves a limit as it is; so
  * does 0 if the limit is none, so that you can give back what a snapshot has just said. Nothing
@@ -3406,6 +3430,9 @@ static inline uint64_t bulkhead_queued_(uint64_t word)
  *   ENDING      ended, of a section  whoever ended it, when done has returned: DONE
  *   DONE        nothing              submit, as NEW
  *
+ * A job that is AWAY has left its runner, and is listed in running. Whoever finishes it is its runner
+ * from then on; a second one finds it FINISHED.
+ *
  * A job of a sync bulkhead is RUNNING from when it is accepted, also while it waits between two
  * attempts, and then ENDING; its permit is given back after done, unless it is detached.
  *
@@ -3456,6 +3483,7 @@ struct bulkhead_job {
     bool detached;
     bool was_detached_; /* when it was submitted last */
     bool renews_;       /* see bulkhead_job_renew */
+    uint8_t later_;     /* of this attempt: FINISHED, AWAY; under the lock */
     uint32_t attempts;
     int64_t delay_ns, start_within_ns, run_timeout_ns;
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) marks_; /* CANCELLED, and its number */
@@ -3468,6 +3496,13 @@ enum {
     BULKHEAD_CANCELLED_ = 1, /* in marks_: for bulkhead_job_cancelled */
     BULKHEAD_NUMBER_ONE_ = 2 /* the rest: in the order of acceptance, or 0 if it took the fast way.
                                 Changes under the lock */
+};
+
+enum {
+    BULKHEAD_FINISHED_ =
+        1,             /* in later_: bulkhead_finish was called; its result is in `result`, unless
+                               the run timeout has passed */
+    BULKHEAD_AWAY_ = 2 /* run has returned BULKHEAD_LATER: no thread has the job */
 };
 
 /* A thread that does something for the bulkhead; in its chain of places. What it is: */
@@ -3565,6 +3600,7 @@ typedef struct bulkhead_slow_ {
     int (*wait)(bulkhead_job *job, int64_t timeout_ns);
     int (*reclaim)(bulkhead_job *job, int64_t timeout_ns);
     int (*cancel)(bulkhead *b, bulkhead_job *job);
+    int (*finish)(bulkhead_job *job, int result);
     int (*resize)(bulkhead *b, int32_t permits, int32_t queue);
     int (*wait_idle)(bulkhead *b, int64_t timeout_ns);
     int (*close)(bulkhead *b, int how, int64_t timeout_ns);
@@ -3663,9 +3699,9 @@ struct bulkhead {
     bulkhead_totals_ totals;
 
     plim_list_ later;   /* jobs that wait for their time */
-    plim_list_ running; /* jobs that run, but those of own workers */
+    plim_list_ running; /* jobs that run, but those that an own worker runs */
     plim_list_ room;    /* submitters, while the queue is full */
-    plim_list_ resting; /* threads that wait for the time of a sync job */
+    plim_list_ resting; /* threads that wait for the time of a sync job, or until it is finished */
     plim_list_ quiet;   /* who waits for nothing to be left */
     plim_list_ ends;    /* who waits for the end, after close */
     plim_list_ blocked; /* threads of ours that wait for this very bulkhead */
@@ -3677,7 +3713,7 @@ struct bulkhead {
 
     plim_list_ failing; /* workers whose start has failed, until they try again */
     uint32_t starting;  /* created, or about to be, and not yet searching */
-    uint32_t stuck;     /* bodies that run on after their run timeout, each with its worker */
+    uint32_t stuck;     /* bodies that run on after their run timeout, each with its thread */
     uint32_t indices;   /* given to workers so far */
     bulkhead_worker_ *workers;
     bulkhead_watch_ watch;
@@ -3924,6 +3960,18 @@ static inline void bulkhead_job_renew(bulkhead_job *job)
 static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job)
 {
     return b->slow->cancel(b, job);
+}
+
+static inline int bulkhead_finish(bulkhead_job *job, int result)
+{
+    if (job == NULL || result == BULKHEAD_LATER) {
+        return EINVAL;
+    }
+    /* Whoever may finish it knows that it runs. A job that does not may have lost its bulkhead. */
+    uint64_t phase = plim_load_relaxed_(&job->entry_.phase);
+    return phase < BULKHEAD_RUNNING_ || phase > BULKHEAD_OVERDUE_
+               ? EPERM
+               : job->bulkhead_->slow->finish(job, result);
 }
 
 /* ---- Calls of functions ---- */
@@ -5036,8 +5084,9 @@ PLIM_FAST_ void bulkhead_begin_(bulkhead *b, bulkhead_section_ *s, bulkhead_job 
 {
     plim_store_relaxed_(&job->entry_.phase, BULKHEAD_RUNNING_);
     job->attempt++;
-    if (job->renews_) {
+    if (job->renews_ || job->later_ != 0) {
         job->renews_ = false;
+        job->later_ = 0;
     }
     if (!PLIM_LIKELY_((b->fixed.run_timeout_ns | job->run_timeout_ns) == 0 &&
                       b->fixed.histograms == NULL && !plim_timer_is_armed_(&job->timer_))) {
@@ -5251,6 +5300,31 @@ PLIM_SLOW_ void bulkhead_conclude_(bulkhead *b, bulkhead_job *job, bulkhead_stay
     }
 }
 
+/* Is that the answer of a body that goes on without its thread? From a function that was given to
+ * invoke it is a number like any other. */
+static inline bool bulkhead_is_later_(const bulkhead_job *job, int result)
+{
+    return result == BULKHEAD_LATER && job->run != bulkhead_run_call_;
+}
+
+/* Run has returned BULKHEAD_LATER. False if the job was finished before that: then this thread ends
+ * the attempt, with job->result. Else it leaves the job in this section: whoever finishes it comes
+ * after, under the lock, too. */
+PLIM_SLOW_ bool bulkhead_goes_away_(bulkhead *b, bulkhead_stay_ *stay)
+{
+    bulkhead_job *job = stay->job;
+    if ((job->later_ & BULKHEAD_FINISHED_) != 0) {
+        return false;
+    }
+    job->later_ = BULKHEAD_AWAY_;
+    b->stuck -= bulkhead_is_stuck_(job);
+    if (stay->role == BULKHEAD_WORKS_) {
+        plim_append_(&b->running, &job->entry_.node);
+    }
+    stay->job = NULL;
+    return true;
+}
+
 /* May a failed attempt be followed by another? Asks the program, so not under the lock. */
 static inline bool bulkhead_may_retry_(const bulkhead *b, const bulkhead_job *job, int result)
 {
@@ -5284,7 +5358,7 @@ PLIM_FAST_ int bulkhead_decide_end_(bulkhead *b, bulkhead_section_ *s, bulkhead_
     }
     if (bulkhead_is_stuck_(job)) {
         b->totals.late++;
-        b->stuck--;
+        b->stuck -= (job->later_ & BULKHEAD_AWAY_) == 0;
         if (job->detached || plim_load_relaxed_(&job->entry_.phase) == BULKHEAD_OVERDUE_) {
             bulkhead_release_(b, s, job, BULKHEAD_DONE_);
         } else {
@@ -5504,12 +5578,57 @@ PLIM_FAST_ bulkhead_job *bulkhead_pick_(bulkhead *b)
     return BULKHEAD_JOB_OF_(plim_shift_(&b->ready_jobs));
 }
 
+/* The calling thread ends an attempt of a job in `running`. */
+PLIM_SLOW_ void bulkhead_end_listed_(bulkhead *b, bulkhead_stay_ *self, bulkhead_job *job,
+                                     int result)
+{
+    bulkhead_attempt_end_ end;
+    const bool again = bulkhead_may_retry_(b, job, result);
+    bulkhead_section_ s = bulkhead_lock_(b);
+    plim_unlink_(&b->running, &job->entry_.node); /* it may be gone after this section */
+    bulkhead_end_attempt_(b, &s, job, result, again, &end);
+    self->job = NULL;
+    self->hold.amount = 0;
+    b->busy += end.calls;
+    bulkhead_pass_permit_(b, &s, &end);
+    bulkhead_unlock_(b, &s);
+    if (end.calls) { /* code of the program, which may wait for what was let in now */
+        bulkhead_tell_end_(b, &end);
+        bulkhead_idle_(b);
+    }
+}
+
+/* Once for each attempt whose run returns BULKHEAD_LATER: this, or the return of run, comes second
+ * under the lock, and that thread ends the attempt. */
+PLIM_SLOW_ int bulkhead_finish_(bulkhead_job *job, int result)
+{
+    bulkhead *b = job->bulkhead_;
+    bulkhead_section_ s = bulkhead_lock_(b);
+    const bool runs = plim_load_relaxed_(&job->entry_.phase) == BULKHEAD_RUNNING_;
+    const bool away = (job->later_ & BULKHEAD_AWAY_) != 0;
+    const bool fits = (runs || bulkhead_is_stuck_(job)) && (job->later_ & BULKHEAD_FINISHED_) == 0;
+    if (fits) {
+        job->later_ |= BULKHEAD_FINISHED_;
+        job->result = runs ? result : job->result;
+        plim_end_waits_(&s.woken, &b->resting, 0); /* its submitter, on a sync bulkhead */
+    }
+    bulkhead_unlock_(b, &s);
+    if (fits && away) {
+        bulkhead_stay_ self;
+        bulkhead_stay_begins_(b, &self, BULKHEAD_RUNS_, plim_here_());
+        self.job = job;
+        self.hold.amount = 1;
+        bulkhead_end_listed_(b, &self, job, result);
+        plim_hold_ends_(&self.hold, plim_here_());
+    }
+    return fits ? 0 : EPERM;
+}
+
 /* What an executor is given to run: an entry. */
 PLIM_SLOW_ void bulkhead_execute_(void *arg)
 {
     bulkhead *b = (bulkhead *)arg;
     bulkhead_stay_ self;
-    bulkhead_attempt_end_ end;
     bulkhead_section_ s = bulkhead_lock_(b);
     b->entries--;
     bulkhead_job *job = bulkhead_pick_(b);
@@ -5525,19 +5644,16 @@ PLIM_SLOW_ void bulkhead_execute_(void *arg)
         return; /* the job it was meant for has ended without it */
     }
     bulkhead_tell_started_(b, job);
-    const int result = bulkhead_run_body_(&self, job);
-    const bool again = bulkhead_may_retry_(b, job, result);
-    s = bulkhead_lock_(b);
-    plim_unlink_(&b->running, &job->entry_.node); /* it may be gone after this section */
-    bulkhead_end_attempt_(b, &s, job, result, again, &end);
-    self.job = NULL;
-    self.hold.amount = 0;
-    b->busy += end.calls;
-    bulkhead_pass_permit_(b, &s, &end);
-    bulkhead_unlock_(b, &s);
-    if (end.calls) { /* code of the program, which may wait for what was let in now */
-        bulkhead_tell_end_(b, &end);
-        bulkhead_idle_(b);
+    int result = bulkhead_run_body_(&self, job);
+    bool away = false;
+    if (bulkhead_is_later_(job, result)) {
+        s = bulkhead_lock_(b);
+        away = bulkhead_goes_away_(b, &self);
+        result = away ? 0 : job->result;
+        bulkhead_unlock_(b, &s);
+    }
+    if (!away) {
+        bulkhead_end_listed_(b, &self, job, result);
     }
     plim_hold_ends_(&self.hold, plim_here_());
 }
@@ -5750,10 +5866,15 @@ PLIM_CALLED_ bulkhead_job *bulkhead_search_(bulkhead_worker_ *self, bool look)
     }
 }
 
+PLIM_SLOW_ bulkhead_job *bulkhead_leave_job_(bulkhead_worker_ *self, bulkhead_job *job);
+
 /* An attempt has ended with that result: gets the next job, or NULL if the worker is to end. */
 PLIM_SLOW_ bulkhead_job *bulkhead_next_slow_(bulkhead_worker_ *self, bulkhead_job *job, int result)
 {
     bulkhead *b = self->owner;
+    if (bulkhead_is_later_(job, result)) {
+        return bulkhead_leave_job_(self, job);
+    }
     const bool again = bulkhead_may_retry_(b, job, result);
     const bool broken = job->renews_;
     bulkhead_attempt_end_ end;
@@ -5799,6 +5920,35 @@ PLIM_SLOW_ bulkhead_job *bulkhead_next_slow_(bulkhead_worker_ *self, bulkhead_jo
         look = false;
     }
     return bulkhead_search_(self, look);
+}
+
+/* Run has returned BULKHEAD_LATER: leaves the job, and gets the next one; NULL if the worker is to
+ * end. If the job was finished before, its attempt ends here. */
+PLIM_SLOW_ bulkhead_job *bulkhead_leave_job_(bulkhead_worker_ *self, bulkhead_job *job)
+{
+    bulkhead *b = self->owner;
+    bulkhead_section_ s = bulkhead_lock_(b);
+    const bool late = bulkhead_is_stuck_(job); /* then the worker has been replaced */
+    const bool broken = job->renews_, away = bulkhead_goes_away_(b, &self->stay);
+    const int result = job->result;
+    bulkhead_job *next = NULL;
+    if (away && late) {
+        bulkhead_leave_threads_(b, self);
+        bulkhead_unsettle_(b, self);
+    } else if (away && !broken) {
+        b->crew.searching++;
+        next = bulkhead_take_job_(b, &s, self);
+        b->crew.searching -= next != NULL;
+        bulkhead_tidy_(b, &s);
+    }
+    bulkhead_unlock_(b, &s);
+    if (next != NULL) {
+        bulkhead_tell_started_(b, next);
+    }
+    return !away                                        ? bulkhead_next_slow_(self, job, result)
+           : next != NULL || late                       ? next
+           : broken && !bulkhead_worker_restarts_(self) ? NULL
+                                                        : bulkhead_search_(self, true);
 }
 
 /* Does the end of the job concern only those who wait for it, or only its done? */
@@ -6086,9 +6236,11 @@ PLIM_SLOW_ void bulkhead_due_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *j
         plim_store_relaxed_(&job->entry_.phase, BULKHEAD_STUCK_);
         bulkhead_mark_cancelled_(job);
         bulkhead_set_outcome_(b, job, BULKHEAD_TIMED_OUT, 0);
-        b->stuck++;
-        if (b->fixed.executor.execute == NULL && bulkhead_is_short_(b)) {
-            bulkhead_plan_hire_(b, s); /* in its place */
+        if ((job->later_ & BULKHEAD_AWAY_) == 0) {
+            b->stuck++;
+            if (b->fixed.executor.execute == NULL && bulkhead_is_short_(b)) {
+                bulkhead_plan_hire_(b, s); /* in its place */
+            }
         }
         bulkhead_staff_(b, s);
         if (job->detached) { /* its memory may go as soon as the lock is let go */
@@ -6904,6 +7056,26 @@ PLIM_SLOW_ void bulkhead_rest_(bulkhead *b, const bulkhead_job *job, int64_t unt
     }
 }
 
+/* Run has returned BULKHEAD_LATER: waits until the job is finished, and returns with what. */
+PLIM_SLOW_ int bulkhead_await_finish_(bulkhead *b, const bulkhead_job *job)
+{
+    for (;;) {
+        plim_waiter_ self;
+        plim_waiter_init_(&self);
+        bulkhead_section_ s = bulkhead_lock_(b);
+        const bool finished = (job->later_ & BULKHEAD_FINISHED_) != 0;
+        const int result = job->result;
+        if (!finished) {
+            plim_append_(&b->resting, &self.node);
+        }
+        bulkhead_unlock_(b, &s);
+        if (finished) {
+            return result;
+        }
+        plim_sleep_(&self, PLIM_FOREVER, true); /* others are woken with it, and look again */
+    }
+}
+
 /* Gives the permit back, if the thread has it. */
 PLIM_SLOW_ void bulkhead_return_permit_(bulkhead *b, bulkhead_section_ *s, bulkhead_stay_ *self)
 {
@@ -6924,6 +7096,7 @@ PLIM_SLOW_ bulkhead_outcome bulkhead_attempt_here_(bulkhead *b, bulkhead_job *jo
     bulkhead_outcome outcome = bulkhead_stopped_(b, job);
     if (outcome == BULKHEAD_PENDING) {
         job->attempt++;
+        job->later_ = 0;
         plim_append_(&b->running, &job->entry_.node); /* so an abort reaches it */
         if (b->fixed.histograms != NULL) {
             bulkhead_time_wait_(b, began - job->since_);
@@ -6935,6 +7108,9 @@ PLIM_SLOW_ bulkhead_outcome bulkhead_attempt_here_(bulkhead *b, bulkhead_job *jo
     }
     bulkhead_tell_started_(b, job);
     *result = bulkhead_run_body_(self, job);
+    if (*result == BULKHEAD_LATER) {
+        *result = bulkhead_await_finish_(b, job);
+    }
     const bool again = bulkhead_may_retry_(b, job, *result);
     const int64_t now = plim_now_();
     s = bulkhead_lock_(b);
@@ -7567,13 +7743,25 @@ PLIM_SLOW_ bulkhead_stats bulkhead_snapshot_(bulkhead *b)
 /* A function, so that a file that does not initialise a bulkhead has no table either. */
 static inline const bulkhead_slow_ *bulkhead_slow_functions_(void)
 {
-    static const bulkhead_slow_ functions = {
-        bulkhead_enter_slow_,   bulkhead_entered_,      bulkhead_leave_slow_,
-        bulkhead_leave_hooked_, bulkhead_take_slow_,    bulkhead_invoke_async_,
-        bulkhead_ran_,          bulkhead_submit_,       bulkhead_submit_for_,
-        bulkhead_wait_slow_,    bulkhead_reclaim_slow_, bulkhead_cancel_,
-        bulkhead_resize_,       bulkhead_wait_idle_,    bulkhead_close_,
-        bulkhead_destroy_,      bulkhead_snapshot_,     plim_here_};
+    static const bulkhead_slow_ functions = {bulkhead_enter_slow_,
+                                             bulkhead_entered_,
+                                             bulkhead_leave_slow_,
+                                             bulkhead_leave_hooked_,
+                                             bulkhead_take_slow_,
+                                             bulkhead_invoke_async_,
+                                             bulkhead_ran_,
+                                             bulkhead_submit_,
+                                             bulkhead_submit_for_,
+                                             bulkhead_wait_slow_,
+                                             bulkhead_reclaim_slow_,
+                                             bulkhead_cancel_,
+                                             bulkhead_finish_,
+                                             bulkhead_resize_,
+                                             bulkhead_wait_idle_,
+                                             bulkhead_close_,
+                                             bulkhead_destroy_,
+                                             bulkhead_snapshot_,
+                                             plim_here_};
     return &functions;
 }
 

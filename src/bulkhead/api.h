@@ -24,6 +24,9 @@ enum {                                   /* flags, to be or-ed */
 
 #define BULKHEAD_UNLIMITED INT32_MAX
 
+/* Returned by run: the job goes on without a thread, until bulkhead_finish. No errno has it. */
+#define BULKHEAD_LATER INT32_MIN
+
 /* How a job ended. */
 typedef enum bulkhead_outcome {
     BULKHEAD_PENDING,   /* it has not */
@@ -92,7 +95,8 @@ typedef struct bulkhead_options {
 /* A job. Zero it, set run, and what you need of the rest; *job is yours to place (defined after the
  * core, below):
  *
- *     int (*run)(bulkhead_job *job);     required; 0 is success, anything else its error
+ *     int (*run)(bulkhead_job *job);     required; 0 is success, BULKHEAD_LATER: see
+ *                                        bulkhead_finish; anything else is its error
  *     void *arg;                         yours
  *     void (*done)(bulkhead_job *job);   called once when it has ended, however, on the thread that
  *                                        ended it: a worker, the supervisor, who cancels or closes
@@ -107,7 +111,8 @@ typedef struct bulkhead_options {
  *     int64_t run_timeout_ns;            instead of the bulkhead's (0: the same; PLIM_NONE: none)
  *     uint32_t attempts;                 instead of the bulkhead's (0: the same)
  *   to read in run:
- *     void *resource;                    what worker_start made
+ *     void *resource;                    what worker_start made; the worker's again, when run has
+ *                                        returned
  *     unsigned worker;                   the index that worker_start got
  *     uint32_t attempt;                  from 1
  *   to read when it is done, and in done:
@@ -256,6 +261,18 @@ static inline bool bulkhead_job_cancelled(const bulkhead_job *job);
 /* Inside run: what worker_start has made is broken. When this attempt has ended, worker_stop and
  * worker_start are called again, before the worker takes its next job. */
 static inline void bulkhead_job_renew(bulkhead_job *job);
+
+/* Ends a job whose run returns BULKHEAD_LATER. Such a job goes on without a thread: run has handed
+ * it to an event loop, say, and the worker takes another job. It keeps its permit and counts as
+ * running: cancel and abort only tell it so, its run timeout holds, and close waits for it. From
+ * this call on all is as if run had returned result: retries, outcome, done, waiters, figures.
+ * Call it once for each such attempt, on any thread. If run has not returned yet, the attempt ends
+ * when it does; else it ends here, and this thread calls done. If run returns anything but
+ * BULKHEAD_LATER, that counts, and not this call. Returns 0; EPERM the job does not run, or was
+ * finished already; EINVAL for a result of BULKHEAD_LATER. Waits for nothing but done. Requires:
+ * the job's memory is there; until this call it is. On a sync bulkhead submit returns only after
+ * it. Memory order: what was done before is seen by done, and by whoever returns from wait. */
+static inline int bulkhead_finish(bulkhead_job *job, int result);
 
 /* Changes the limits; they mean what they do in the options. PLIM_KEEP leaves a limit as it is; so
  * does 0 if the limit is none, so that you can give back what a snapshot has just said. Nothing

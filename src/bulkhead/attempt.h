@@ -41,8 +41,9 @@ PLIM_FAST_ void bulkhead_begin_(bulkhead *b, bulkhead_section_ *s, bulkhead_job 
 {
     plim_store_relaxed_(&job->entry_.phase, BULKHEAD_RUNNING_);
     job->attempt++;
-    if (job->renews_) {
+    if (job->renews_ || job->later_ != 0) {
         job->renews_ = false;
+        job->later_ = 0;
     }
     if (!PLIM_LIKELY_((b->fixed.run_timeout_ns | job->run_timeout_ns) == 0 &&
                       b->fixed.histograms == NULL && !plim_timer_is_armed_(&job->timer_))) {
@@ -256,6 +257,31 @@ PLIM_SLOW_ void bulkhead_conclude_(bulkhead *b, bulkhead_job *job, bulkhead_stay
     }
 }
 
+/* Is that the answer of a body that goes on without its thread? From a function that was given to
+ * invoke it is a number like any other. */
+static inline bool bulkhead_is_later_(const bulkhead_job *job, int result)
+{
+    return result == BULKHEAD_LATER && job->run != bulkhead_run_call_;
+}
+
+/* Run has returned BULKHEAD_LATER. False if the job was finished before that: then this thread ends
+ * the attempt, with job->result. Else it leaves the job in this section: whoever finishes it comes
+ * after, under the lock, too. */
+PLIM_SLOW_ bool bulkhead_goes_away_(bulkhead *b, bulkhead_stay_ *stay)
+{
+    bulkhead_job *job = stay->job;
+    if ((job->later_ & BULKHEAD_FINISHED_) != 0) {
+        return false;
+    }
+    job->later_ = BULKHEAD_AWAY_;
+    b->stuck -= bulkhead_is_stuck_(job);
+    if (stay->role == BULKHEAD_WORKS_) {
+        plim_append_(&b->running, &job->entry_.node);
+    }
+    stay->job = NULL;
+    return true;
+}
+
 /* May a failed attempt be followed by another? Asks the program, so not under the lock. */
 static inline bool bulkhead_may_retry_(const bulkhead *b, const bulkhead_job *job, int result)
 {
@@ -289,7 +315,7 @@ PLIM_FAST_ int bulkhead_decide_end_(bulkhead *b, bulkhead_section_ *s, bulkhead_
     }
     if (bulkhead_is_stuck_(job)) {
         b->totals.late++;
-        b->stuck--;
+        b->stuck -= (job->later_ & BULKHEAD_AWAY_) == 0;
         if (job->detached || plim_load_relaxed_(&job->entry_.phase) == BULKHEAD_OVERDUE_) {
             bulkhead_release_(b, s, job, BULKHEAD_DONE_);
         } else {

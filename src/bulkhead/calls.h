@@ -190,6 +190,18 @@ static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job)
     return b->slow->cancel(b, job);
 }
 
+static inline int bulkhead_finish(bulkhead_job *job, int result)
+{
+    if (job == NULL || result == BULKHEAD_LATER) {
+        return EINVAL;
+    }
+    /* Whoever may finish it knows that it runs. A job that does not may have lost its bulkhead. */
+    uint64_t phase = plim_load_relaxed_(&job->entry_.phase);
+    return phase < BULKHEAD_RUNNING_ || phase > BULKHEAD_OVERDUE_
+               ? EPERM
+               : job->bulkhead_->slow->finish(job, result);
+}
+
 /* ---- Calls of functions ---- */
 
 static inline bool bulkhead_take_inline_(bulkhead *b)

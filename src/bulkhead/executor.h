@@ -110,12 +110,57 @@ PLIM_FAST_ bulkhead_job *bulkhead_pick_(bulkhead *b)
     return BULKHEAD_JOB_OF_(plim_shift_(&b->ready_jobs));
 }
 
+/* The calling thread ends an attempt of a job in `running`. */
+PLIM_SLOW_ void bulkhead_end_listed_(bulkhead *b, bulkhead_stay_ *self, bulkhead_job *job,
+                                     int result)
+{
+    bulkhead_attempt_end_ end;
+    const bool again = bulkhead_may_retry_(b, job, result);
+    bulkhead_section_ s = bulkhead_lock_(b);
+    plim_unlink_(&b->running, &job->entry_.node); /* it may be gone after this section */
+    bulkhead_end_attempt_(b, &s, job, result, again, &end);
+    self->job = NULL;
+    self->hold.amount = 0;
+    b->busy += end.calls;
+    bulkhead_pass_permit_(b, &s, &end);
+    bulkhead_unlock_(b, &s);
+    if (end.calls) { /* code of the program, which may wait for what was let in now */
+        bulkhead_tell_end_(b, &end);
+        bulkhead_idle_(b);
+    }
+}
+
+/* Once for each attempt whose run returns BULKHEAD_LATER: this, or the return of run, comes second
+ * under the lock, and that thread ends the attempt. */
+PLIM_SLOW_ int bulkhead_finish_(bulkhead_job *job, int result)
+{
+    bulkhead *b = job->bulkhead_;
+    bulkhead_section_ s = bulkhead_lock_(b);
+    const bool runs = plim_load_relaxed_(&job->entry_.phase) == BULKHEAD_RUNNING_;
+    const bool away = (job->later_ & BULKHEAD_AWAY_) != 0;
+    const bool fits = (runs || bulkhead_is_stuck_(job)) && (job->later_ & BULKHEAD_FINISHED_) == 0;
+    if (fits) {
+        job->later_ |= BULKHEAD_FINISHED_;
+        job->result = runs ? result : job->result;
+        plim_end_waits_(&s.woken, &b->resting, 0); /* its submitter, on a sync bulkhead */
+    }
+    bulkhead_unlock_(b, &s);
+    if (fits && away) {
+        bulkhead_stay_ self;
+        bulkhead_stay_begins_(b, &self, BULKHEAD_RUNS_, plim_here_());
+        self.job = job;
+        self.hold.amount = 1;
+        bulkhead_end_listed_(b, &self, job, result);
+        plim_hold_ends_(&self.hold, plim_here_());
+    }
+    return fits ? 0 : EPERM;
+}
+
 /* What an executor is given to run: an entry. */
 PLIM_SLOW_ void bulkhead_execute_(void *arg)
 {
     bulkhead *b = (bulkhead *)arg;
     bulkhead_stay_ self;
-    bulkhead_attempt_end_ end;
     bulkhead_section_ s = bulkhead_lock_(b);
     b->entries--;
     bulkhead_job *job = bulkhead_pick_(b);
@@ -131,19 +176,16 @@ PLIM_SLOW_ void bulkhead_execute_(void *arg)
         return; /* the job it was meant for has ended without it */
     }
     bulkhead_tell_started_(b, job);
-    const int result = bulkhead_run_body_(&self, job);
-    const bool again = bulkhead_may_retry_(b, job, result);
-    s = bulkhead_lock_(b);
-    plim_unlink_(&b->running, &job->entry_.node); /* it may be gone after this section */
-    bulkhead_end_attempt_(b, &s, job, result, again, &end);
-    self.job = NULL;
-    self.hold.amount = 0;
-    b->busy += end.calls;
-    bulkhead_pass_permit_(b, &s, &end);
-    bulkhead_unlock_(b, &s);
-    if (end.calls) { /* code of the program, which may wait for what was let in now */
-        bulkhead_tell_end_(b, &end);
-        bulkhead_idle_(b);
+    int result = bulkhead_run_body_(&self, job);
+    bool away = false;
+    if (bulkhead_is_later_(job, result)) {
+        s = bulkhead_lock_(b);
+        away = bulkhead_goes_away_(b, &self);
+        result = away ? 0 : job->result;
+        bulkhead_unlock_(b, &s);
+    }
+    if (!away) {
+        bulkhead_end_listed_(b, &self, job, result);
     }
     plim_hold_ends_(&self.hold, plim_here_());
 }

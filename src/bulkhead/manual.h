@@ -38,6 +38,7 @@
  *     bulkhead_submit, _submit_for     a job, which is also its queue entry and its future
  *     bulkhead_wait, bulkhead_cancel   until it is done; so that it does not begin
  *     bulkhead_reclaim                 after a run timeout: until its memory is yours again
+ *     bulkhead_finish                  the end of a job that goes on without a thread
  *     bulkhead_executor                the bulkhead, for whoever takes a plim_executor
  *   The whole:
  *     bulkhead_resize, bulkhead_wait_idle, bulkhead_close, bulkhead_destroy
@@ -72,6 +73,11 @@
  *   time. Nobody can stop its body, so it keeps its permit until it returns; what it returns then
  *   is dropped. Its worker counts as stuck, another takes its place, and it ends with the body.
  *
+ *   A job may go on without a thread: its run hands it to an event loop, say, and returns
+ *   BULKHEAD_LATER. It keeps its permit, and the worker takes another job. Whoever learns that the
+ *   work is over calls bulkhead_finish with its result. So a thousand requests may be in flight on
+ *   a single worker.
+ *
  *   Delays, deadlines, retries and run timeouts are watched by one more thread, the supervisor,
  *   which is started by the first job that needs it.
  *
@@ -84,7 +90,7 @@
  *     ETIMEDOUT  not in time
  *     ESHUTDOWN  closed
  *     EDEADLK    would wait for itself: see LIMITS
- *     EPERM      leave without enter
+ *     EPERM      leave without enter; finish of a job that does not run, or was finished
  *     EBUSY      submit of a job that is in flight; cancel of one that runs; destroy while
  *                anything is left
  *     EALREADY   cancel of a job that is done
@@ -103,7 +109,7 @@
  *   Outcome      Every job that was accepted ends exactly once: SUCCEEDED, FAILED, TIMED_OUT,
  *                EXPIRED, CANCELLED or ABORTED, whatever happens. done is called once, then the
  *                permit is given back, then waiters are released. (Detached: the permit, then
- *                done.)
+ *                done.) A job that goes on without a thread and is never finished never ends.
  *   Waiting      A wait that gives up leaves nothing behind. An event that lets somebody in does so
  *                at once: a leave, the end of a job, a cancel, a timeout, a resize.
  *   Cost         A permit that is free is one atomic read-modify-write, and so is giving it back,
@@ -143,7 +149,8 @@
  *                variable is static, and the circle must be in one source file. There is no other
  *                static data.) So does a wait on the thread of the very loop that is the
  *                executor. The search ends at a job that still waits for its permit, or in the
- *                queue of another executor: nobody runs it yet. Nor does it follow coroutines.
+ *                queue of another executor: nobody runs it yet. Nor does it follow a job that goes
+ *                on without a thread.
  *                The check is made when a wait begins. It is made again when a resize lowers
  *                `permits`, and when such a limit keeps a permit that comes back: if all permits
  *                that are left belong to threads that wait, waits end with EDEADLK until a thread

@@ -24,6 +24,9 @@
  *   ENDING      ended, of a section  whoever ended it, when done has returned: DONE
  *   DONE        nothing              submit, as NEW
  *
+ * A job that is AWAY has left its runner, and is listed in running. Whoever finishes it is its runner
+ * from then on; a second one finds it FINISHED.
+ *
  * A job of a sync bulkhead is RUNNING from when it is accepted, also while it waits between two
  * attempts, and then ENDING; its permit is given back after done, unless it is detached.
  *
@@ -74,6 +77,7 @@ struct bulkhead_job {
     bool detached;
     bool was_detached_; /* when it was submitted last */
     bool renews_;       /* see bulkhead_job_renew */
+    uint8_t later_;     /* of this attempt: FINISHED, AWAY; under the lock */
     uint32_t attempts;
     int64_t delay_ns, start_within_ns, run_timeout_ns;
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) marks_; /* CANCELLED, and its number */
@@ -86,6 +90,13 @@ enum {
     BULKHEAD_CANCELLED_ = 1, /* in marks_: for bulkhead_job_cancelled */
     BULKHEAD_NUMBER_ONE_ = 2 /* the rest: in the order of acceptance, or 0 if it took the fast way.
                                 Changes under the lock */
+};
+
+enum {
+    BULKHEAD_FINISHED_ =
+        1,             /* in later_: bulkhead_finish was called; its result is in `result`, unless
+                               the run timeout has passed */
+    BULKHEAD_AWAY_ = 2 /* run has returned BULKHEAD_LATER: no thread has the job */
 };
 
 /* A thread that does something for the bulkhead; in its chain of places. What it is: */
@@ -183,6 +194,7 @@ typedef struct bulkhead_slow_ {
     int (*wait)(bulkhead_job *job, int64_t timeout_ns);
     int (*reclaim)(bulkhead_job *job, int64_t timeout_ns);
     int (*cancel)(bulkhead *b, bulkhead_job *job);
+    int (*finish)(bulkhead_job *job, int result);
     int (*resize)(bulkhead *b, int32_t permits, int32_t queue);
     int (*wait_idle)(bulkhead *b, int64_t timeout_ns);
     int (*close)(bulkhead *b, int how, int64_t timeout_ns);
@@ -281,9 +293,9 @@ struct bulkhead {
     bulkhead_totals_ totals;
 
     plim_list_ later;   /* jobs that wait for their time */
-    plim_list_ running; /* jobs that run, but those of own workers */
+    plim_list_ running; /* jobs that run, but those that an own worker runs */
     plim_list_ room;    /* submitters, while the queue is full */
-    plim_list_ resting; /* threads that wait for the time of a sync job */
+    plim_list_ resting; /* threads that wait for the time of a sync job, or until it is finished */
     plim_list_ quiet;   /* who waits for nothing to be left */
     plim_list_ ends;    /* who waits for the end, after close */
     plim_list_ blocked; /* threads of ours that wait for this very bulkhead */
@@ -295,7 +307,7 @@ struct bulkhead {
 
     plim_list_ failing; /* workers whose start has failed, until they try again */
     uint32_t starting;  /* created, or about to be, and not yet searching */
-    uint32_t stuck;     /* bodies that run on after their run timeout, each with its worker */
+    uint32_t stuck;     /* bodies that run on after their run timeout, each with its thread */
     uint32_t indices;   /* given to workers so far */
     bulkhead_worker_ *workers;
     bulkhead_watch_ watch;

@@ -16,9 +16,11 @@ PLIM_SLOW_ void bulkhead_due_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *j
         plim_store_relaxed_(&job->entry_.phase, BULKHEAD_STUCK_);
         bulkhead_mark_cancelled_(job);
         bulkhead_set_outcome_(b, job, BULKHEAD_TIMED_OUT, 0);
-        b->stuck++;
-        if (b->fixed.executor.execute == NULL && bulkhead_is_short_(b)) {
-            bulkhead_plan_hire_(b, s); /* in its place */
+        if ((job->later_ & BULKHEAD_AWAY_) == 0) {
+            b->stuck++;
+            if (b->fixed.executor.execute == NULL && bulkhead_is_short_(b)) {
+                bulkhead_plan_hire_(b, s); /* in its place */
+            }
         }
         bulkhead_staff_(b, s);
         if (job->detached) { /* its memory may go as soon as the lock is let go */

@@ -34,6 +34,26 @@ PLIM_SLOW_ void bulkhead_rest_(bulkhead *b, const bulkhead_job *job, int64_t unt
     }
 }
 
+/* Run has returned BULKHEAD_LATER: waits until the job is finished, and returns with what. */
+PLIM_SLOW_ int bulkhead_await_finish_(bulkhead *b, const bulkhead_job *job)
+{
+    for (;;) {
+        plim_waiter_ self;
+        plim_waiter_init_(&self);
+        bulkhead_section_ s = bulkhead_lock_(b);
+        const bool finished = (job->later_ & BULKHEAD_FINISHED_) != 0;
+        const int result = job->result;
+        if (!finished) {
+            plim_append_(&b->resting, &self.node);
+        }
+        bulkhead_unlock_(b, &s);
+        if (finished) {
+            return result;
+        }
+        plim_sleep_(&self, PLIM_FOREVER, true); /* others are woken with it, and look again */
+    }
+}
+
 /* Gives the permit back, if the thread has it. */
 PLIM_SLOW_ void bulkhead_return_permit_(bulkhead *b, bulkhead_section_ *s, bulkhead_stay_ *self)
 {
@@ -54,6 +74,7 @@ PLIM_SLOW_ bulkhead_outcome bulkhead_attempt_here_(bulkhead *b, bulkhead_job *jo
     bulkhead_outcome outcome = bulkhead_stopped_(b, job);
     if (outcome == BULKHEAD_PENDING) {
         job->attempt++;
+        job->later_ = 0;
         plim_append_(&b->running, &job->entry_.node); /* so an abort reaches it */
         if (b->fixed.histograms != NULL) {
             bulkhead_time_wait_(b, began - job->since_);
@@ -65,6 +86,9 @@ PLIM_SLOW_ bulkhead_outcome bulkhead_attempt_here_(bulkhead *b, bulkhead_job *jo
     }
     bulkhead_tell_started_(b, job);
     *result = bulkhead_run_body_(self, job);
+    if (*result == BULKHEAD_LATER) {
+        *result = bulkhead_await_finish_(b, job);
+    }
     const bool again = bulkhead_may_retry_(b, job, *result);
     const int64_t now = plim_now_();
     s = bulkhead_lock_(b);

@@ -104,10 +104,15 @@ PLIM_CALLED_ bulkhead_job *bulkhead_search_(bulkhead_worker_ *self, bool look)
     }
 }
 
+PLIM_SLOW_ bulkhead_job *bulkhead_leave_job_(bulkhead_worker_ *self, bulkhead_job *job);
+
 /* An attempt has ended with that result: gets the next job, or NULL if the worker is to end. */
 PLIM_SLOW_ bulkhead_job *bulkhead_next_slow_(bulkhead_worker_ *self, bulkhead_job *job, int result)
 {
     bulkhead *b = self->owner;
+    if (bulkhead_is_later_(job, result)) {
+        return bulkhead_leave_job_(self, job);
+    }
     const bool again = bulkhead_may_retry_(b, job, result);
     const bool broken = job->renews_;
     bulkhead_attempt_end_ end;
@@ -153,6 +158,35 @@ PLIM_SLOW_ bulkhead_job *bulkhead_next_slow_(bulkhead_worker_ *self, bulkhead_jo
         look = false;
     }
     return bulkhead_search_(self, look);
+}
+
+/* Run has returned BULKHEAD_LATER: leaves the job, and gets the next one; NULL if the worker is to
+ * end. If the job was finished before, its attempt ends here. */
+PLIM_SLOW_ bulkhead_job *bulkhead_leave_job_(bulkhead_worker_ *self, bulkhead_job *job)
+{
+    bulkhead *b = self->owner;
+    bulkhead_section_ s = bulkhead_lock_(b);
+    const bool late = bulkhead_is_stuck_(job); /* then the worker has been replaced */
+    const bool broken = job->renews_, away = bulkhead_goes_away_(b, &self->stay);
+    const int result = job->result;
+    bulkhead_job *next = NULL;
+    if (away && late) {
+        bulkhead_leave_threads_(b, self);
+        bulkhead_unsettle_(b, self);
+    } else if (away && !broken) {
+        b->crew.searching++;
+        next = bulkhead_take_job_(b, &s, self);
+        b->crew.searching -= next != NULL;
+        bulkhead_tidy_(b, &s);
+    }
+    bulkhead_unlock_(b, &s);
+    if (next != NULL) {
+        bulkhead_tell_started_(b, next);
+    }
+    return !away                                        ? bulkhead_next_slow_(self, job, result)
+           : next != NULL || late                       ? next
+           : broken && !bulkhead_worker_restarts_(self) ? NULL
+                                                        : bulkhead_search_(self, true);
 }
 
 /* Does the end of the job concern only those who wait for it, or only its done? */

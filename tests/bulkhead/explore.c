@@ -242,7 +242,7 @@ static void leave_the_scene(void)
 {
     if (--world.left == 0) {
         explore_check(bulkhead_close(&world.b, BULKHEAD_DRAIN, PLIM_FOREVER) == 0);
-        explore_check(world.b.crew.searching == 0 && world.b.starting == 0);
+        explore_check(world.b.crew.searching == 0 && world.b.starting == 0 && world.b.stuck == 0);
         explore_check(bulkhead_destroy(&world.b) == 0);
         world.destroyed = true;
         explore_free(&world.b, sizeof world.b);
@@ -327,6 +327,7 @@ static void all_given_back(void)
 #include "explore_jobs.c"
 #include "explore_inbox.c"
 #include "explore_supervision.c"
+#include "explore_later.c"
 #include "explore_blocked.c"
 #include "explore_steps.c"
 
@@ -420,4 +421,16 @@ const explore_scenario *const explore_scenarios[] = {&two_on_one,
                                                      &left_and_short,
                                                      &stuck_and_short,
                                                      &waits_and_short,
+                                                     &finish_races_return,
+                                                     &finish_lets_in,
+                                                     &later_two,
+                                                     &finish_and_abort,
+                                                     &finish_races_timeout,
+                                                     &two_finish,
+                                                     &finish_races_close,
+                                                     &abort_tells_later,
+                                                     &finish_each_attempt,
+                                                     &cancel_and_finish,
+                                                     &finish_sync,
+                                                     &finish_on_executor,
                                                      NULL};

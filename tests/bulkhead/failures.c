@@ -261,7 +261,11 @@ TEST a_delayed_job_that_finds_no_thread_ends_aborted(void)
     plenty();
     async_of(&b, 1, 0);
     atomic_store(&threads_left, 1); /* the supervisor's */
-    ASSERT_EQ_FMT(0, bulkhead_submit(&b, &job), "%d");
+    int error = bulkhead_submit(&b, &job);
+    while (error == EAGAIN) { /* it was due before submit looked for a thread: a busy machine */
+        error = bulkhead_submit(&b, &job);
+    }
+    ASSERT_EQ_FMT(0, error, "%d");
     ASSERT_EQ_FMT(0, bulkhead_wait(&job, PLIM_FOREVER), "%d");
     ASSERT_EQ_FMT(BULKHEAD_ABORTED, job.outcome, "%d");
     ASSERT_EQ_FMT(0, atomic_load(&runs), "%d");

@@ -32,6 +32,7 @@
 #include "run_timeouts.c"
 #include "workers.c"
 #include "executors.c"
+#include "later.c"
 #include "refusals.c"
 #include "resize.c"
 #include "close.c"
@@ -62,6 +63,7 @@ int main(int argc, char **argv)
     RUN_SUITE(run_timeouts_suite);
     RUN_SUITE(workers_suite);
     RUN_SUITE(executors_suite);
+    RUN_SUITE(later_suite);
     RUN_SUITE(refusals_suite);
     RUN_SUITE(resize_suite);
     RUN_SUITE(close_suite);
