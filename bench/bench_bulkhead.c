@@ -20,7 +20,7 @@
  *   bodies        throughput of jobs that take their time
  *   placement     throughput of jobs in an array, and of jobs at random places in 64 MB
  *   kinds         throughput of jobs that ask for more: a run timeout, attempts, TIMINGS, detached,
- *                 an executor
+ *                 an executor; and on an event loop, where they end at once, or later
  *   depth         what submit and cancel cost with so many jobs in the queue; we and a bare list
  */
 #ifndef _GNU_SOURCE
@@ -29,6 +29,7 @@
 #include "wakes.h"
 
 #include "../bulkhead.h"
+#include "../loop_scheduler.h"
 #undef syscall
 #include "bulkhead_peers.h"
 
@@ -502,6 +503,90 @@ static void destroy_executed(executed_pool *p)
 #define BENCH_WAIT(s, job) must(bulkhead_wait(job, PLIM_FOREVER) | (job)->result)
 #include "bulkhead_loops.h"
 
+/* The executor is an event loop with a thread of its own. */
+typedef struct looped_pool {
+    bulkhead is;
+    loop_scheduler loop;
+} looped_pool;
+
+static void create_looped(looped_pool *p, int permits)
+{
+    must(loop_scheduler_init(&p->loop, NULL));
+    must(loop_scheduler_start(&p->loop));
+    const plim_executor executor = loop_scheduler_executor(&p->loop);
+    bulkhead_options wanted = {
+        .type = BULKHEAD_ASYNC, .permits = permits, .queue = PLACES, .executor = &executor};
+    must(bulkhead_init(&p->is, &wanted));
+}
+
+static void destroy_looped(looped_pool *p)
+{
+    destroy_ours(&p->is);
+    must(loop_scheduler_close(&p->loop, LOOP_SCHEDULER_DRAIN, PLIM_FOREVER));
+    must(loop_scheduler_destroy(&p->loop));
+}
+
+#define BENCH_ID ours_on_loop
+#define BENCH_LABEL "bulkhead, on a loop"
+#define BENCH_KIND BENCH_OURS
+#define BENCH_SCENARIOS KINDS
+#define BENCH_TYPE looped_pool
+#define BENCH_CREATE(s, workers, producers) create_looped(s, workers)
+#define BENCH_DESTROY(s) destroy_looped(s)
+#define BENCH_JOB bulkhead_job
+#define BENCH_BOUND BENCH_BOUNDED
+#define BENCH_PREPARE(job) (job)->run = unknown_bulkhead_job()
+#define BENCH_SUBMIT(s, job, producer) must(bulkhead_submit_for(&(s)->is, job, PLIM_FOREVER))
+#define BENCH_WAIT(s, job) must(bulkhead_wait(job, PLIM_FOREVER) | (job)->result)
+#include "bulkhead_loops.h"
+
+/* run posts a task and returns; that ends the job, in the loop's next turn. */
+typedef struct later_job {
+    bulkhead_job job;
+    loop_scheduler_task then;
+    loop_scheduler *loop;
+} later_job;
+
+static void finish_later(loop_scheduler_task *task, int status)
+{
+    must(bulkhead_finish(&((later_job *)task->arg)->job, status));
+}
+
+static int post_and_return(bulkhead_job *job)
+{
+    later_job *later = job->arg;
+    later->then.run = finish_later;
+    later->then.arg = later;
+    must(loop_scheduler_post(later->loop, &later->then));
+    return BULKHEAD_LATER;
+}
+
+static void prepare_later(later_job *job)
+{
+    job->job.run = post_and_return;
+    job->job.arg = job;
+}
+
+static int submit_later(looped_pool *p, later_job *job)
+{
+    job->loop = &p->loop;
+    return bulkhead_submit_for(&p->is, &job->job, PLIM_FOREVER);
+}
+
+#define BENCH_ID ours_later
+#define BENCH_LABEL "bulkhead, on a loop, later"
+#define BENCH_KIND BENCH_OURS
+#define BENCH_SCENARIOS KINDS
+#define BENCH_TYPE looped_pool
+#define BENCH_CREATE(s, workers, producers) create_looped(s, workers)
+#define BENCH_DESTROY(s) destroy_looped(s)
+#define BENCH_JOB later_job
+#define BENCH_BOUND BENCH_BOUNDED
+#define BENCH_PREPARE(job) prepare_later(job)
+#define BENCH_SUBMIT(s, job, producer) must(submit_later(s, job))
+#define BENCH_WAIT(s, job) must(bulkhead_wait(&(job)->job, PLIM_FOREVER) | (job)->job.result)
+#include "bulkhead_loops.h"
+
 /* ---- The peers ------------------------------------------------------------------------------ */
 
 #ifdef HAVE_SEM_T
@@ -696,6 +781,8 @@ static const contestant *const contestants[] = {
     &ours_timed,
     &ours_detached,
     &ours_executed,
+    &ours_on_loop,
+    &ours_later,
 #ifdef HAVE_SEM_T
     &peer_sem,
     &peer_sem_refusal,
@@ -1326,17 +1413,19 @@ static void run_kinds(void)
         .title = "empty jobs that ask for more",
         .limit = &limit_vyukov,
         .metrics = {"job_ns", "cpu_ns"},
-        .note = "the executor is the spinning queue of the first row",
+        .note = "the executor is the spinning queue of the first row, or an event loop",
     };
     memcpy(kinds.columns, pool_columns, sizeof pool_columns);
     const table *t = run_table(&kinds, KINDS, "P=1 W=2", 1, 2, options.reps, measure_flood);
     for (int i = 0; i < t->rows; i++) {
         const contestant *who = t->row[i].who;
-        if (who->kind == BENCH_OURS && who != &ours) {
+        if (who->kind == BENCH_OURS && who != &ours && who != &ours_on_loop && who != &ours_later) {
             add_bar(look(t, &t->row[i], 0, TO_REFERENCE), false, 2, "%s: time x a plain job",
                     who->label);
         }
     }
+    add_bar(ratio(t, row_of(t, ours_later.label), row_of(t, ours_on_loop.label), 0), false, 1.5,
+            "a job on a loop that is finished later: time x one that ends at once");
 }
 
 static void run_allocations(void)
