@@ -38,6 +38,11 @@ static int use_bulkhead_run(bulkhead_job *job)
     return bulkhead_job_cancelled(job) ? -1 : *(int *)job->arg;
 }
 
+static int use_bulkhead_later(bulkhead_job *job)
+{
+    return bulkhead_finish(job, 4) == 0 ? BULKHEAD_LATER : -1;
+}
+
 static void use_bulkhead_done(bulkhead_job *job)
 {
     ++*(int *)job->arg;
@@ -108,11 +113,15 @@ static int use_bulkhead_async(bulkhead *b, int *code)
     wrong += job.outcome != BULKHEAD_FAILED || job.result != 5 || *code != 6;
     wrong += bulkhead_reclaim(&job, 0) != 0;
     wrong += bulkhead_cancel(b, &job) != EALREADY;
+    job.run = use_bulkhead_later;
+    job.done = NULL;
+    wrong += bulkhead_submit(b, &job) != 0 || bulkhead_wait(&job, PLIM_FOREVER) != 0;
+    wrong += job.result != 4 || bulkhead_finish(&job, 4) != EPERM;
     wrong += bulkhead_invoke(b, use_bulkhead_fn, code, &result) != 0 || result != 6;
     wrong += bulkhead_resize(b, 2, PLIM_NONE) != 0 || BULKHEAD_IDLE_NS <= 0;
     wrong += bulkhead_wait_idle(b, PLIM_FOREVER) != 0;
     bulkhead_stats stats = bulkhead_snapshot(b);
-    wrong += stats.accepted != 1 || stats.permits != 2 || stats.queue != 0;
+    wrong += stats.accepted != 2 || stats.permits != 2 || stats.queue != 0;
     wrong += strcmp(bulkhead_outcome_name(BULKHEAD_ABORTED), "aborted") != 0;
     wrong += bulkhead_close(b, BULKHEAD_DRAIN, PLIM_FOREVER) != 0;
     wrong += bulkhead_executor(b).ctx != b;
