@@ -5609,7 +5609,9 @@ PLIM_SLOW_ int bulkhead_finish_(bulkhead_job *job, int result)
     const bool fits = (runs || bulkhead_is_stuck_(job)) && (job->later_ & BULKHEAD_FINISHED_) == 0;
     if (fits) {
         job->later_ |= BULKHEAD_FINISHED_;
-        job->result = runs ? result : job->result;
+        if (runs) {
+            job->result = result; /* else it is over, and others read its result */
+        }
         plim_end_waits_(&s.woken, &b->resting, 0); /* its submitter, on a sync bulkhead */
     }
     bulkhead_unlock_(b, &s);

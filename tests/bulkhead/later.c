@@ -607,6 +607,7 @@ static void flooded_done(bulkhead_job *job)
     atomic_fetch_add(&f->dones, 1);
     atomic_fetch_add(&f->wrong,
                      job->outcome != BULKHEAD_SUCCEEDED && job->outcome != BULKHEAD_TIMED_OUT);
+    atomic_fetch_add(&f->wrong, job->result != 0); /* read while a finisher comes too late */
 }
 
 static plim_thread_result finish_the_flood(void *arg)
@@ -649,6 +650,7 @@ TEST a_flood_is_finished_once_each(bool executor, int64_t run_timeout_ns)
         }
         for (int i = 0; i < FLOOD; i++) {
             wrong += bulkhead_wait(&flood.f[i].job, PLIM_S(PATIENCE_S)) != 0;
+            wrong += flood.f[i].job.result != 0;
             wrong += bulkhead_reclaim(&flood.f[i].job, PLIM_S(PATIENCE_S)) != 0;
         }
     }
