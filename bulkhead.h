@@ -3574,7 +3574,7 @@ typedef struct bulkhead_blocked_ {
     bulkhead_job *job;    /* what it waits for; NULL: to be let in */
     plim_waiter_ *waiter; /* its wait; if it owns the job, that for a place in the queue */
     struct bulkhead_blocked_ *outer; /* an earlier wait of the same thread, or NULL */
-    bool worker;                     /* it is in `threads` */
+    bulkhead_stay_ *works;           /* of a worker in `threads`, or NULL */
     bool serves;                     /* it is in the executor's loop, and so keeps what is ready */
     bool limited;                    /* the wait ends by itself */
     bool owns;    /* the job is on its stack, and not limited once it has begun */
@@ -4484,6 +4484,13 @@ PLIM_SLOW_ bool bulkhead_is_blocked_(const bulkhead_blocked_ *at, bool for_ever)
     return !at->covered & !(for_ever & limited);
 }
 
+/* Is it a worker that takes another job after this one? Whose own job is stuck counts as that. The
+ * job may be another than `mine`, which the thread finishes. */
+static inline bool bulkhead_takes_another_(const bulkhead_blocked_ *at)
+{
+    return at->works != NULL && !bulkhead_is_stuck_(at->works->job);
+}
+
 /* How many workers will take a job as soon as they can: not those that are stuck, or wait for this
  * very bulkhead (`for_ever`: without a limit). */
 PLIM_SLOW_ uint64_t bulkhead_able_(const bulkhead *b, bool for_ever)
@@ -4492,7 +4499,7 @@ PLIM_SLOW_ uint64_t bulkhead_able_(const bulkhead *b, bool for_ever)
     for (plim_node_ *node = b->blocked.first; node != NULL; node = node->next) {
         const bulkhead_blocked_ *at = (const bulkhead_blocked_ *)(const void *)node;
         const bool blocked = bulkhead_is_blocked_(at, for_ever);
-        const bool takes_none = at->worker & blocked & !bulkhead_is_stuck_(at->mine);
+        const bool takes_none = blocked & bulkhead_takes_another_(at);
         able -= takes_none;
     }
     return able;
@@ -6109,7 +6116,7 @@ PLIM_SLOW_ bool bulkhead_is_awaited_(const bulkhead *b, const bulkhead_job *job)
 {
     for (plim_node_ *node = b->blocked.first; node != NULL; node = node->next) {
         const bulkhead_blocked_ *at = (const bulkhead_blocked_ *)(const void *)node;
-        const bool works = at->worker & !at->covered & !bulkhead_is_stuck_(at->mine);
+        const bool works = bulkhead_takes_another_(at) & !at->covered;
         if (works & (at->job == job)) {
             return true;
         }
@@ -6369,14 +6376,16 @@ PLIM_SLOW_ bool bulkhead_keeps_others_(const bulkhead *b)
     return bulkhead_stay_as_(b, BULKHEAD_SUPERVISES_) != NULL || bulkhead_is_executor_(b);
 }
 
-/* Is the calling thread a worker that takes another job after this one? Not one whose job is or was
- * stuck. Nor one that is in worker_start: if that waits, so does that of each worker hired instead.
- */
-PLIM_SLOW_ bool bulkhead_works_(const bulkhead *b)
+/* The stay of the calling thread, if it is a worker that takes another job after this one. Not one
+ * whose job is or was stuck. Nor one that is in worker_start: if that waits, so does that of each
+ * worker hired instead. */
+PLIM_SLOW_ bulkhead_stay_ *bulkhead_works_(const bulkhead *b)
 {
     bulkhead_stay_ *stay = bulkhead_stay_as_(b, BULKHEAD_WORKS_);
     const bulkhead_worker_ *self = stay == NULL ? NULL : BULKHEAD_WORKER_OF_(stay);
-    return self != NULL && self->started && !self->leaves && !bulkhead_is_stuck_(stay->job);
+    const bool works =
+        self != NULL && self->started && !self->leaves && !bulkhead_is_stuck_(stay->job);
+    return works ? stay : NULL;
 }
 
 /* Fills in who the calling thread is. */
@@ -6386,7 +6395,7 @@ PLIM_SLOW_ bulkhead_blocked_ bulkhead_blocked_here_(const bulkhead *b, int64_t t
     self.thread = plim_thread_id_();
     self.held = bulkhead_holds_(b, &self.mine, timeout_ns);
     self.serves = bulkhead_is_executor_(b);
-    self.worker = bulkhead_works_(b);
+    self.works = bulkhead_works_(b);
     self.limited = timeout_ns != PLIM_FOREVER;
     return self;
 }
@@ -6483,7 +6492,7 @@ PLIM_SLOW_ void bulkhead_break_(bulkhead *b, bulkhead_section_ *s)
 PLIM_SLOW_ void bulkhead_block_(bulkhead *b, bulkhead_section_ *s, bulkhead_blocked_ *self,
                                 bulkhead_job *job, plim_waiter_ *waiter)
 {
-    if (self->held == 0 && !self->serves && !self->worker) {
+    if (self->held == 0 && !self->serves && self->works == NULL) {
         return; /* nothing waits for this thread */
     }
     self->job = job;
@@ -6497,7 +6506,7 @@ PLIM_SLOW_ void bulkhead_block_(bulkhead *b, bulkhead_section_ *s, bulkhead_bloc
         self->outer->covered = true;
     }
     plim_append_(&b->blocked, &self->node);
-    if (self->worker) {
+    if (self->works != NULL) {
         bulkhead_staff_(b, s);
     }
 }

@@ -57,6 +57,13 @@ PLIM_SLOW_ bool bulkhead_is_blocked_(const bulkhead_blocked_ *at, bool for_ever)
     return !at->covered & !(for_ever & limited);
 }
 
+/* Is it a worker that takes another job after this one? Whose own job is stuck counts as that. The
+ * job may be another than `mine`, which the thread finishes. */
+static inline bool bulkhead_takes_another_(const bulkhead_blocked_ *at)
+{
+    return at->works != NULL && !bulkhead_is_stuck_(at->works->job);
+}
+
 /* How many workers will take a job as soon as they can: not those that are stuck, or wait for this
  * very bulkhead (`for_ever`: without a limit). */
 PLIM_SLOW_ uint64_t bulkhead_able_(const bulkhead *b, bool for_ever)
@@ -65,7 +72,7 @@ PLIM_SLOW_ uint64_t bulkhead_able_(const bulkhead *b, bool for_ever)
     for (plim_node_ *node = b->blocked.first; node != NULL; node = node->next) {
         const bulkhead_blocked_ *at = (const bulkhead_blocked_ *)(const void *)node;
         const bool blocked = bulkhead_is_blocked_(at, for_ever);
-        const bool takes_none = at->worker & blocked & !bulkhead_is_stuck_(at->mine);
+        const bool takes_none = blocked & bulkhead_takes_another_(at);
         able -= takes_none;
     }
     return able;

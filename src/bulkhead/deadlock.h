@@ -45,14 +45,16 @@ PLIM_SLOW_ bool bulkhead_keeps_others_(const bulkhead *b)
     return bulkhead_stay_as_(b, BULKHEAD_SUPERVISES_) != NULL || bulkhead_is_executor_(b);
 }
 
-/* Is the calling thread a worker that takes another job after this one? Not one whose job is or was
- * stuck. Nor one that is in worker_start: if that waits, so does that of each worker hired instead.
- */
-PLIM_SLOW_ bool bulkhead_works_(const bulkhead *b)
+/* The stay of the calling thread, if it is a worker that takes another job after this one. Not one
+ * whose job is or was stuck. Nor one that is in worker_start: if that waits, so does that of each
+ * worker hired instead. */
+PLIM_SLOW_ bulkhead_stay_ *bulkhead_works_(const bulkhead *b)
 {
     bulkhead_stay_ *stay = bulkhead_stay_as_(b, BULKHEAD_WORKS_);
     const bulkhead_worker_ *self = stay == NULL ? NULL : BULKHEAD_WORKER_OF_(stay);
-    return self != NULL && self->started && !self->leaves && !bulkhead_is_stuck_(stay->job);
+    const bool works =
+        self != NULL && self->started && !self->leaves && !bulkhead_is_stuck_(stay->job);
+    return works ? stay : NULL;
 }
 
 /* Fills in who the calling thread is. */
@@ -62,7 +64,7 @@ PLIM_SLOW_ bulkhead_blocked_ bulkhead_blocked_here_(const bulkhead *b, int64_t t
     self.thread = plim_thread_id_();
     self.held = bulkhead_holds_(b, &self.mine, timeout_ns);
     self.serves = bulkhead_is_executor_(b);
-    self.worker = bulkhead_works_(b);
+    self.works = bulkhead_works_(b);
     self.limited = timeout_ns != PLIM_FOREVER;
     return self;
 }
@@ -159,7 +161,7 @@ PLIM_SLOW_ void bulkhead_break_(bulkhead *b, bulkhead_section_ *s)
 PLIM_SLOW_ void bulkhead_block_(bulkhead *b, bulkhead_section_ *s, bulkhead_blocked_ *self,
                                 bulkhead_job *job, plim_waiter_ *waiter)
 {
-    if (self->held == 0 && !self->serves && !self->worker) {
+    if (self->held == 0 && !self->serves && self->works == NULL) {
         return; /* nothing waits for this thread */
     }
     self->job = job;
@@ -173,7 +175,7 @@ PLIM_SLOW_ void bulkhead_block_(bulkhead *b, bulkhead_section_ *s, bulkhead_bloc
         self->outer->covered = true;
     }
     plim_append_(&b->blocked, &self->node);
-    if (self->worker) {
+    if (self->works != NULL) {
         bulkhead_staff_(b, s);
     }
 }

@@ -5,7 +5,7 @@ PLIM_SLOW_ bool bulkhead_is_awaited_(const bulkhead *b, const bulkhead_job *job)
 {
     for (plim_node_ *node = b->blocked.first; node != NULL; node = node->next) {
         const bulkhead_blocked_ *at = (const bulkhead_blocked_ *)(const void *)node;
-        const bool works = at->worker & !at->covered & !bulkhead_is_stuck_(at->mine);
+        const bool works = bulkhead_takes_another_(at) & !at->covered;
         if (works & (at->job == job)) {
             return true;
         }

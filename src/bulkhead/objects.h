@@ -168,7 +168,7 @@ typedef struct bulkhead_blocked_ {
     bulkhead_job *job;    /* what it waits for; NULL: to be let in */
     plim_waiter_ *waiter; /* its wait; if it owns the job, that for a place in the queue */
     struct bulkhead_blocked_ *outer; /* an earlier wait of the same thread, or NULL */
-    bool worker;                     /* it is in `threads` */
+    bulkhead_stay_ *works;           /* of a worker in `threads`, or NULL */
     bool serves;                     /* it is in the executor's loop, and so keeps what is ready */
     bool limited;                    /* the wait ends by itself */
     bool owns;    /* the job is on its stack, and not limited once it has begun */

@@ -342,6 +342,51 @@ TEST a_done_on_a_worker_that_ends_hides_nobody(void)
     PASS();
 }
 
+static int go_on(bulkhead_job *job)
+{
+    (void)job;
+    return BULKHEAD_LATER;
+}
+
+static int finish_part_0(bulkhead_job *job)
+{
+    part *p = job->arg;
+    csem_release(&p->came);
+    p->error = passes(&p->go) ? bulkhead_finish(&at.p[0].job, 0) : -1;
+    return 0;
+}
+
+/* A worker finishes another job, whose done waits. Then its own job is over its time. So it counts
+ * once, as stuck, and nobody is left who will run what comes. */
+TEST a_worker_that_is_stuck_in_a_finish_counts_once(void)
+{
+    part *away = &at.p[0], *finishes = &at.p[1], *other = &at.p[2];
+    make(3);
+    atomic_store(&threads_left, 2); /* a worker, and the supervisor */
+    away->job.run = go_on;
+    away->job.done = wait_for_part_2_when_told;
+    finishes->job.run = finish_part_0;
+    finishes->job.run_timeout_ns =
+        PLIM_MS(50); /* the wait begins before that, or nothing is seen */
+    ASSERT_EQ_FMT(0, bulkhead_enter(&at.b), "%d");
+    ASSERT_EQ_FMT(0, bulkhead_submit(&at.b, &away->job), "%d");
+    ASSERT(EVENTUALLY(bulkhead_snapshot(&at.b).workers_idle == 1));
+    csem_release(&away->go);
+    csem_release(&finishes->go);
+    ASSERT_EQ_FMT(0, bulkhead_submit(&at.b, &finishes->job), "%d");
+    ASSERT_EQ_FMT(0, bulkhead_submit(&at.b, &other->job), "%d");
+    ASSERT(is_awaited_by(other, 1));
+    ASSERT(ends_as(finishes, BULKHEAD_TIMED_OUT));
+    ASSERT_EQ_FMT(0, bulkhead_leave(&at.b), "%d");
+    ASSERT(ends_as(other, BULKHEAD_ABORTED));
+    ASSERT(ends_as(away, BULKHEAD_SUCCEEDED));
+    ASSERT_EQ_FMT(0, bulkhead_reclaim(&finishes->job, PLIM_S(PATIENCE_S)), "%d");
+    ASSERT_EQ_FMT(0, away->error, "%d");
+    ASSERT_EQ_FMT(0, finishes->error, "%d");
+    ASSERT(strait_ends());
+    PASS();
+}
+
 /* ---- there was no thread, and then there is ---- */
 
 static void submit_part_1_in_vain(part *p)
@@ -429,6 +474,7 @@ SUITE(bulkhead_shortage)
     RUN_TESTp(a_done_on_a_worker_that_ends_does_not_count, false);
     RUN_TESTp(a_done_on_a_worker_that_ends_does_not_count, true);
     RUN_TEST(a_done_on_a_worker_that_ends_hides_nobody);
+    RUN_TEST(a_worker_that_is_stuck_in_a_finish_counts_once);
     RUN_TESTp(a_wait_gets_a_worker_after_a_shrink, 1);
     RUN_TESTp(a_wait_gets_a_worker_after_a_shrink, PLIM_NONE);
     RUN_TEST(a_job_that_is_ready_gets_a_worker_without_permits);
