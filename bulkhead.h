@@ -7366,7 +7366,8 @@ PLIM_CALLED_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
     bool past = bulkhead_is_past_(job, false);
     bool never = bulkhead_waits_for_us_(b, job) ||
                  (phase < BULKHEAD_STUCK_ && bulkhead_is_too_deep_(b, &s, &blocked)) ||
-                 (phase < BULKHEAD_RUNNING_ && bulkhead_keeps_others_(b));
+                 (phase < BULKHEAD_RUNNING_ && bulkhead_keeps_others_(b)) ||
+                 (phase == BULKHEAD_RUNNING_ && bulkhead_is_executor_(b)); /* it is away */
     int error = past ? 0 : never ? EDEADLK : 0;
     if (!past && !never) {
         bulkhead_join_(job, &self, false);

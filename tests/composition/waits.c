@@ -165,6 +165,36 @@ TEST a_wait_on_the_thread_of_the_executor_is_told(int how)
     ENDS_WELL();
 }
 
+static int go_on(bulkhead_job *job)
+{
+    (void)job;
+    return BULKHEAD_LATER;
+}
+
+static int wait_for_what_goes_on(void *arg)
+{
+    (void)arg;
+    on.outer = 1 + bulkhead_wait(&on.job[0], PLIM_MS(1));
+    return 0;
+}
+
+/* It is to be finished there, as a rule; and another attempt would begin there. */
+TEST a_wait_on_the_thread_of_the_executor_for_a_job_that_goes_on_is_told(void)
+{
+    clear_for_next(NULL);
+    ASSERT(stage_loop(0));
+    plim_executor executor = loop_scheduler_executor(&on.l);
+    bulkhead_options options = {.type = BULKHEAD_ASYNC, .permits = 1, .executor = &executor};
+    ASSERT_EQ(0, stage_bulkhead(0, &options));
+    on.job[0].run = go_on;
+    ASSERT_EQ(0, bulkhead_submit(&on.b[0], &on.job[0]));
+    (void)loop_scheduler_call_for(&on.l, wait_for_what_goes_on, NULL, NULL, PLIM_S(PATIENCE_S));
+    ASSERT_EQ_FMT(0, bulkhead_finish(&on.job[0], 0), "%d");
+    ASSERT_EQ(0, bulkhead_wait(&on.job[0], PLIM_S(PATIENCE_S)));
+    ASSERT_EQ_FMT(1 + EDEADLK, on.outer, "%d");
+    ENDS_WELL();
+}
+
 /* The loop's thread waits for a permit, while the only job that has one is to run on it. */
 static int submit_and_enter(void *arg)
 {
@@ -291,6 +321,7 @@ SUITE(composition_waits)
     for (int how = INVOKES; how <= ABORTS; how++) {
         RUN_TESTp(a_wait_on_the_thread_of_the_executor_is_told, how);
     }
+    RUN_TEST(a_wait_on_the_thread_of_the_executor_for_a_job_that_goes_on_is_told);
     RUN_TEST(jobs_that_the_waiting_loop_has_to_run_count_as_waiting);
     RUN_TEST(what_does_not_wait_is_allowed_on_the_thread_of_the_executor);
     RUN_TEST(a_job_that_calls_the_loop_that_waits_for_it_is_told);
