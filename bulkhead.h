@@ -4350,7 +4350,7 @@ static inline void bulkhead_note_peaks_(bulkhead *b, uint64_t word)
 
 /* Must every change be made in a frozen section? While somebody waits for a place or for quiet, and
  * once it is closing. After a resize, until enough permits have come back. With BULKHEAD_UNFAIR,
- * while a caller may have been nudged. Close and cancel alone concern a thread that rests. */
+ * while a caller may have been nudged. Close, cancel and finish alone concern a thread that rests. */
 static inline bool bulkhead_is_watched_(const bulkhead *b, uint64_t word)
 {
     return b->room.first != NULL || b->quiet.first != NULL || b->stage != PLIM_OPEN_ ||
@@ -7125,6 +7125,7 @@ PLIM_SLOW_ bulkhead_outcome bulkhead_attempt_here_(bulkhead *b, bulkhead_job *jo
     const bool again = bulkhead_may_retry_(b, job, *result);
     const int64_t now = plim_now_();
     s = bulkhead_lock_(b);
+    job->later_ = BULKHEAD_FINISHED_;
     plim_unlink_(&b->running, &job->entry_.node);
     if (b->fixed.histograms != NULL) {
         bulkhead_time_run_(b, now - began);
@@ -7193,6 +7194,7 @@ PLIM_SLOW_ int bulkhead_submit_here_(bulkhead *b, bulkhead_job *job, int64_t tim
         return bulkhead_reject_(b, about, error == ETIMEDOUT ? full : error);
     }
     bulkhead_renew_(b, job, since);
+    job->later_ = BULKHEAD_FINISHED_; /* but during an attempt */
     plim_store_relaxed_(&job->entry_.phase, BULKHEAD_RUNNING_);
     bulkhead_number_it_(b, job);
     b->busy++;

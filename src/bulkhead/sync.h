@@ -92,6 +92,7 @@ PLIM_SLOW_ bulkhead_outcome bulkhead_attempt_here_(bulkhead *b, bulkhead_job *jo
     const bool again = bulkhead_may_retry_(b, job, *result);
     const int64_t now = plim_now_();
     s = bulkhead_lock_(b);
+    job->later_ = BULKHEAD_FINISHED_;
     plim_unlink_(&b->running, &job->entry_.node);
     if (b->fixed.histograms != NULL) {
         bulkhead_time_run_(b, now - began);
@@ -160,6 +161,7 @@ PLIM_SLOW_ int bulkhead_submit_here_(bulkhead *b, bulkhead_job *job, int64_t tim
         return bulkhead_reject_(b, about, error == ETIMEDOUT ? full : error);
     }
     bulkhead_renew_(b, job, since);
+    job->later_ = BULKHEAD_FINISHED_; /* but during an attempt */
     plim_store_relaxed_(&job->entry_.phase, BULKHEAD_RUNNING_);
     bulkhead_number_it_(b, job);
     b->busy++;

@@ -544,6 +544,41 @@ TEST each_attempt_of_a_sync_job_is_finished(void)
     ENDS_WELL();
 }
 
+/* What a finish at each event of a job is told. */
+typedef struct finishes_at {
+    bulkhead_job *job;
+    int answers[8]; /* by type: 1 + what it returned */
+} finishes_at;
+
+static void finish_at_event(void *user, const bulkhead_event *event)
+{
+    finishes_at *at = user;
+    if (event->type != BULKHEAD_EVENT_STARTED) {
+        at->answers[event->type] = 1 + bulkhead_finish(at->job, 0);
+    }
+}
+
+TEST a_sync_job_that_waits_for_an_attempt_does_not_run(void)
+{
+    parted p;
+    finishes_at at = {&p.job, {0}};
+    parted_init(&p);
+    p.told[1] = 1;
+    p.returns = 5;
+    p.job.attempts = 2;
+    bulkhead_options options = {.on_event = finish_at_event, .user = &at};
+    ASSERT_INT(0, make_with(&on.b, &options));
+    ASSERT_INT(0, bulkhead_submit(&on.b, &p.job));
+    ASSERT_INT(2, atomic_load(&p.runs));
+    ASSERT_INT(0, p.answers[1]);
+    ASSERT_INT(1 + EPERM, at.answers[BULKHEAD_EVENT_ACCEPTED]);
+    ASSERT_INT(1 + EPERM, at.answers[BULKHEAD_EVENT_RETRIED]);
+    ASSERT_INT(1 + EPERM, at.answers[BULKHEAD_EVENT_FINISHED]);
+    ASSERT_INT(BULKHEAD_FAILED, p.job.outcome);
+    ASSERT_INT(5, p.job.result);
+    ENDS_WELL();
+}
+
 static int return_later(void *arg)
 {
     (void)arg;
@@ -704,6 +739,7 @@ SUITE(later_suite)
     RUN_TESTp(a_sync_bulkhead_waits_for_finish, false);
     RUN_TESTp(a_sync_bulkhead_waits_for_finish, true);
     RUN_TEST(each_attempt_of_a_sync_job_is_finished);
+    RUN_TEST(a_sync_job_that_waits_for_an_attempt_does_not_run);
     RUN_TESTp(to_a_function_that_is_invoked_it_is_a_number, BULKHEAD_SYNC, 0);
     RUN_TESTp(to_a_function_that_is_invoked_it_is_a_number, BULKHEAD_ASYNC, 0);
     RUN_TESTp(to_a_function_that_is_invoked_it_is_a_number, BULKHEAD_ASYNC, BULKHEAD_INLINE);
