@@ -150,7 +150,8 @@
  *                static data.) So does a wait on the thread of the very loop that is the
  *                executor. The search ends at a job that still waits for its permit, or in the
  *                queue of another executor: nobody runs it yet. Nor does it follow a job that goes
- *                on without a thread.
+ *                on without a thread, whose permit belongs to none: so do not wait for it, nor for
+ *                its permit, on the thread that is to finish it.
  *                The check is made when a wait begins. It is made again when a resize lowers
  *                `permits`, and when such a limit keeps a permit that comes back: if all permits
  *                that are left belong to threads that wait, waits end with EDEADLK until a thread
@@ -175,9 +176,10 @@
  *   Sync         Jobs of a sync bulkhead run on the thread that submits them, which also waits for
  *                their delays and retries. They are accepted when they have their permit: a delay
  *                before that is in no figure, and ends with a close. A run timeout is noticed when
- *                the body returns. Another thread that cancels such a job, or waits for it, must
- *                know that it has been accepted, from its run for instance. Here, and on the spot
- *                of an executor, a done that submits goes one call deeper each time.
+ *                the body returns, or is finished. Another thread that cancels such a job, or
+ *                waits for it, must know that it has been accepted, from its run for instance.
+ *                Here, and on the spot of an executor, a done that submits goes one call deeper
+ *                each time.
  *   Signals      No call is safe in a signal handler. No signal ends a wait: there is no EINTR.
  *   Processes    Not shared between processes. After fork(), in the child: close and destroy
  *                return 0 at once and touch nothing, so a destructor of yours may call them. Make
@@ -310,7 +312,8 @@ typedef struct bulkhead_options {
  *                                        bulkhead_finish; anything else is its error
  *     void *arg;                         yours
  *     void (*done)(bulkhead_job *job);   called once when it has ended, however, on the thread that
- *                                        ended it: a worker, the supervisor, who cancels or closes
+ *                                        ended it: a worker, the supervisor, who cancels, closes
+ *                                        or finishes
  *                                        (NULL: nothing)
  *     bool detached;                     done is the last touch: it may free or resubmit the job,
  *                                        and nobody may wait for it; after a run timeout it is
@@ -354,7 +357,7 @@ typedef struct bulkhead_stats {
     /* Jobs by outcome, and with BULKHEAD_STATS calls that have left. */
     uint64_t succeeded, failed, timed_out, expired, cancelled, aborted;
     uint64_t retried;        /* attempts after a first */
-    uint64_t late;           /* bodies that returned after their run timeout */
+    uint64_t late;           /* bodies that ended after their run timeout */
     int64_t longest_wait_ns; /* of the first in the queue, so far (needs BULKHEAD_TIMINGS) */
     /* (need BULKHEAD_TIMINGS) wait: of each attempt of a job, until its body begins; this includes
      * the queue of an executor, but no delay. Of each call, until it has its permit. run: of each
@@ -464,9 +467,9 @@ static inline int bulkhead_reclaim(bulkhead_job *job, int64_t timeout_ns);
  * freed it. */
 static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job);
 
-/* Inside run: is its result wanted no more? True once somebody has cancelled the job, once its run
- * timeout has passed, and once the bulkhead was closed with ABORT or a DRAIN whose time has passed.
- */
+/* Inside run, and until finish: is its result wanted no more? True once somebody has cancelled the
+ * job, once its run timeout has passed, and once the bulkhead was closed with ABORT or a DRAIN
+ * whose time has passed. */
 static inline bool bulkhead_job_cancelled(const bulkhead_job *job);
 
 /* Inside run: what worker_start has made is broken. When this attempt has ended, worker_stop and
@@ -480,9 +483,11 @@ static inline void bulkhead_job_renew(bulkhead_job *job);
  * Call it once for each such attempt, on any thread. If run has not returned yet, the attempt ends
  * when it does; else it ends here, and this thread calls done. If run returns anything but
  * BULKHEAD_LATER, that counts, and not this call. Returns 0; EPERM the job does not run, or was
- * finished already; EINVAL for a result of BULKHEAD_LATER. Waits for nothing but done. Requires:
- * the job's memory is there; until this call it is. On a sync bulkhead submit returns only after
- * it. Memory order: what was done before is seen by done, and by whoever returns from wait. */
+ * finished already; EINVAL for a result of BULKHEAD_LATER. Waits for nothing but done, retryable
+ * and on_event, and for the next job if the executor runs it on the spot. Requires: the job's
+ * memory is there; until this call it is, if run returns BULKHEAD_LATER. On a sync bulkhead submit
+ * waits for this call, and ends the job itself: so do not submit on the thread that is to finish.
+ * Memory order: what was done before is seen by done, and by whoever returns from wait. */
 static inline int bulkhead_finish(bulkhead_job *job, int result);
 
 /* Changes the limits; they mean what they do in the options. PLIM_KEEP leaves a limit as it is; so

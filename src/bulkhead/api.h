@@ -99,7 +99,8 @@ typedef struct bulkhead_options {
  *                                        bulkhead_finish; anything else is its error
  *     void *arg;                         yours
  *     void (*done)(bulkhead_job *job);   called once when it has ended, however, on the thread that
- *                                        ended it: a worker, the supervisor, who cancels or closes
+ *                                        ended it: a worker, the supervisor, who cancels, closes
+ *                                        or finishes
  *                                        (NULL: nothing)
  *     bool detached;                     done is the last touch: it may free or resubmit the job,
  *                                        and nobody may wait for it; after a run timeout it is
@@ -143,7 +144,7 @@ typedef struct bulkhead_stats {
     /* Jobs by outcome, and with BULKHEAD_STATS calls that have left. */
     uint64_t succeeded, failed, timed_out, expired, cancelled, aborted;
     uint64_t retried;        /* attempts after a first */
-    uint64_t late;           /* bodies that returned after their run timeout */
+    uint64_t late;           /* bodies that ended after their run timeout */
     int64_t longest_wait_ns; /* of the first in the queue, so far (needs BULKHEAD_TIMINGS) */
     /* (need BULKHEAD_TIMINGS) wait: of each attempt of a job, until its body begins; this includes
      * the queue of an executor, but no delay. Of each call, until it has its permit. run: of each
@@ -253,9 +254,9 @@ static inline int bulkhead_reclaim(bulkhead_job *job, int64_t timeout_ns);
  * freed it. */
 static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job);
 
-/* Inside run: is its result wanted no more? True once somebody has cancelled the job, once its run
- * timeout has passed, and once the bulkhead was closed with ABORT or a DRAIN whose time has passed.
- */
+/* Inside run, and until finish: is its result wanted no more? True once somebody has cancelled the
+ * job, once its run timeout has passed, and once the bulkhead was closed with ABORT or a DRAIN
+ * whose time has passed. */
 static inline bool bulkhead_job_cancelled(const bulkhead_job *job);
 
 /* Inside run: what worker_start has made is broken. When this attempt has ended, worker_stop and
@@ -269,9 +270,11 @@ static inline void bulkhead_job_renew(bulkhead_job *job);
  * Call it once for each such attempt, on any thread. If run has not returned yet, the attempt ends
  * when it does; else it ends here, and this thread calls done. If run returns anything but
  * BULKHEAD_LATER, that counts, and not this call. Returns 0; EPERM the job does not run, or was
- * finished already; EINVAL for a result of BULKHEAD_LATER. Waits for nothing but done. Requires:
- * the job's memory is there; until this call it is. On a sync bulkhead submit returns only after
- * it. Memory order: what was done before is seen by done, and by whoever returns from wait. */
+ * finished already; EINVAL for a result of BULKHEAD_LATER. Waits for nothing but done, retryable
+ * and on_event, and for the next job if the executor runs it on the spot. Requires: the job's
+ * memory is there; until this call it is, if run returns BULKHEAD_LATER. On a sync bulkhead submit
+ * waits for this call, and ends the job itself: so do not submit on the thread that is to finish.
+ * Memory order: what was done before is seen by done, and by whoever returns from wait. */
 static inline int bulkhead_finish(bulkhead_job *job, int result);
 
 /* Changes the limits; they mean what they do in the options. PLIM_KEEP leaves a limit as it is; so

@@ -150,7 +150,8 @@
  *                static data.) So does a wait on the thread of the very loop that is the
  *                executor. The search ends at a job that still waits for its permit, or in the
  *                queue of another executor: nobody runs it yet. Nor does it follow a job that goes
- *                on without a thread.
+ *                on without a thread, whose permit belongs to none: so do not wait for it, nor for
+ *                its permit, on the thread that is to finish it.
  *                The check is made when a wait begins. It is made again when a resize lowers
  *                `permits`, and when such a limit keeps a permit that comes back: if all permits
  *                that are left belong to threads that wait, waits end with EDEADLK until a thread
@@ -175,9 +176,10 @@
  *   Sync         Jobs of a sync bulkhead run on the thread that submits them, which also waits for
  *                their delays and retries. They are accepted when they have their permit: a delay
  *                before that is in no figure, and ends with a close. A run timeout is noticed when
- *                the body returns. Another thread that cancels such a job, or waits for it, must
- *                know that it has been accepted, from its run for instance. Here, and on the spot
- *                of an executor, a done that submits goes one call deeper each time.
+ *                the body returns, or is finished. Another thread that cancels such a job, or
+ *                waits for it, must know that it has been accepted, from its run for instance.
+ *                Here, and on the spot of an executor, a done that submits goes one call deeper
+ *                each time.
  *   Signals      No call is safe in a signal handler. No signal ends a wait: there is no EINTR.
  *   Processes    Not shared between processes. After fork(), in the child: close and destroy
  *                return 0 at once and touch nothing, so a destructor of yours may call them. Make
