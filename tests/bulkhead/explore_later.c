@@ -129,6 +129,37 @@ static void finish_0_in_vain(void)
 SCENARIO(finish_races_timeout, "a finish races the run timeout", later_timed, all_given_back,
          BODIES(later_0_timed, finish_0_in_vain), .spare = 3, .preemptions = 1);
 
+/* Its done frees it: whoever calls it is the last to know it. */
+static void done_frees(bulkhead_job *job)
+{
+    world.told++;
+    explore_check(job->outcome == BULKHEAD_TIMED_OUT || job->result == 3);
+    explore_free(job, sizeof *job);
+}
+
+static void later_timed_detached(void)
+{
+    later_timed();
+    world.job[0].detached = true;
+    world.job[0].done = done_frees;
+}
+
+static void submit_0_and_go(void)
+{
+    explore_check(submit(0, 0) == 0);
+    leave_the_scene();
+}
+
+static void told_when_all_is_over(void)
+{
+    explore_check(world.told == 1 && world.destroyed);
+    all_given_back();
+}
+
+SCENARIO(finish_detached, "a finish races the run timeout of a detached job", later_timed_detached,
+         told_when_all_is_over, BODIES(submit_0_and_go, finish_0_in_vain), .spare = 3,
+         .preemptions = 1);
+
 static void later_0_for_two(void)
 {
     explore_check(submit(0, 0) == 0);
