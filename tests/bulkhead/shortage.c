@@ -387,6 +387,25 @@ TEST a_worker_that_is_stuck_in_a_finish_counts_once(void)
     PASS();
 }
 
+/* The worker has ended, as it had nothing to do, and the next attempt needs one. */
+TEST a_finish_ends_a_job_that_cannot_be_tried_again(void)
+{
+    part *p = &at.p[0];
+    make(1);
+    atomic_store(&idle_ns, PLIM_US(100));
+    p->job.run = go_on;
+    p->job.attempts = 2;
+    ASSERT_EQ_FMT(0, bulkhead_submit(&at.b, &p->job), "%d");
+    ASSERT(EVENTUALLY(bulkhead_snapshot(&at.b).workers == 0));
+    scarce();
+    ASSERT_EQ_FMT(0, bulkhead_finish(&p->job, 5), "%d");
+    ASSERT_EQ_FMT(0, bulkhead_wait(&p->job, 0), "%d");
+    ASSERT_EQ_FMT(BULKHEAD_FAILED, p->job.outcome, "%d");
+    ASSERT_EQ_FMT(5, p->job.result, "%d");
+    ASSERT(strait_ends());
+    PASS();
+}
+
 /* ---- there was no thread, and then there is ---- */
 
 static void submit_part_1_in_vain(part *p)
@@ -475,6 +494,7 @@ SUITE(bulkhead_shortage)
     RUN_TESTp(a_done_on_a_worker_that_ends_does_not_count, true);
     RUN_TEST(a_done_on_a_worker_that_ends_hides_nobody);
     RUN_TEST(a_worker_that_is_stuck_in_a_finish_counts_once);
+    RUN_TEST(a_finish_ends_a_job_that_cannot_be_tried_again);
     RUN_TESTp(a_wait_gets_a_worker_after_a_shrink, 1);
     RUN_TESTp(a_wait_gets_a_worker_after_a_shrink, PLIM_NONE);
     RUN_TEST(a_job_that_is_ready_gets_a_worker_without_permits);
