@@ -211,6 +211,36 @@ TEST a_worker_stop_after_a_renew_may_wait(void)
     ENDS_WELL();
 }
 
+/* It has been taken off the workers that count once, for its late job: not again since it waits. */
+TEST a_late_worker_that_waits_counts_once_when_there_are_too_many(void)
+{
+    guest *waits = &guests[0];
+    ASSERT(make(&on.b, BULKHEAD_ASYNC, 4, 0));
+    atomic_store(&idle_ns, PLIM_FOREVER); /* nobody else leaves */
+    invite(waits, false, &on.g[0].job);
+    waits->job.run_timeout_ns = PLIM_MS(50); /* it waits by then */
+    for (int i = 0; i < 3; i++) {
+        ASSERT_INT(0, bulkhead_submit(&on.b, &on.g[i].job));
+        ASSERT(has_entered(&on.g[i]));
+    }
+    ASSERT_INT(0, bulkhead_submit(&on.b, &waits->job));
+    ASSERT(comes(waits));
+    ASSERT(goes_to_wait(waits, 1));
+    ASSERT_INT(0, bulkhead_wait(&waits->job, PLIM_S(PATIENCE_S)));
+    ASSERT_INT(BULKHEAD_TIMED_OUT, waits->job.outcome);
+    ASSERT_INT(0, bulkhead_resize(&on.b, 1, PLIM_KEEP));
+    let_go(&on.g[1]);
+    let_go(&on.g[2]);
+    bool leave = EVENTUALLY(bulkhead_snapshot(&on.b).workers == 2); /* it, and that of the first */
+    atomic_store(&idle_ns, PLIM_S(10));
+    ASSERT(leave);
+    let_go(&on.g[0]);
+    ASSERT(is_over(waits));
+    ASSERT_INT(0, waits->error);
+    ASSERT_INT(0, bulkhead_reclaim(&waits->job, PLIM_S(PATIENCE_S)));
+    ENDS_WELL();
+}
+
 /* Two permits and two workers. What both wait for has its permit, and gets a worker. */
 TEST a_done_and_a_body_may_wait_for_the_same_job(bool body_first)
 {
@@ -430,6 +460,7 @@ SUITE(blocked_suite)
     RUN_TEST(a_done_of_a_late_job_may_wait);
     RUN_TEST(a_done_after_a_renew_may_wait);
     RUN_TEST(a_worker_stop_after_a_renew_may_wait);
+    RUN_TEST(a_late_worker_that_waits_counts_once_when_there_are_too_many);
     RUN_TESTp(a_done_and_a_body_may_wait_for_the_same_job, false);
     RUN_TESTp(a_done_and_a_body_may_wait_for_the_same_job, true);
     RUN_TEST(a_done_may_wait_beside_a_body_that_enters);

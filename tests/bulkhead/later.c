@@ -499,6 +499,32 @@ TEST a_resource_is_renewed_when_run_has_returned(void)
     ENDS_WELL();
 }
 
+static int make_the_first(void *user, unsigned index, void **resource)
+{
+    (void)index;
+    *resource = user;
+    return atomic_fetch_add((atomic_int *)user, 1) == 0 ? 0 : EIO;
+}
+
+/* Its worker tries in vain to make another, and a close does not wait for that. */
+TEST a_resource_that_cannot_be_renewed_keeps_no_close(void)
+{
+    parted p;
+    atomic_int tries;
+    atomic_init(&tries, 0);
+    parted_init(&p);
+    p.job.run = part_and_renew;
+    bulkhead_options options = {
+        .type = BULKHEAD_ASYNC, .worker_start = make_the_first, .user = &tries};
+    ASSERT_INT(0, make_with(&on.b, &options));
+    ASSERT_INT(0, bulkhead_submit(&on.b, &p.job));
+    ASSERT(goes_away(&p));
+    ASSERT(EVENTUALLY(atomic_load(&tries) == 2));
+    ASSERT_INT(0, bulkhead_finish(&p.job, 0));
+    ASSERT_INT(BULKHEAD_SUCCEEDED, p.job.outcome);
+    ENDS_WELL();
+}
+
 static plim_thread_result finish_it(void *arg)
 {
     parted *p = arg;
@@ -736,6 +762,7 @@ SUITE(later_suite)
     }
     RUN_TEST(a_finish_that_does_not_fit_changes_nothing);
     RUN_TEST(a_resource_is_renewed_when_run_has_returned);
+    RUN_TEST(a_resource_that_cannot_be_renewed_keeps_no_close);
     RUN_TESTp(a_sync_bulkhead_waits_for_finish, false);
     RUN_TESTp(a_sync_bulkhead_waits_for_finish, true);
     RUN_TEST(each_attempt_of_a_sync_job_is_finished);

@@ -510,6 +510,36 @@ TEST a_broken_resource_is_made_anew_before_the_next_job(int failures)
     PASS();
 }
 
+static int break_it_at_first(bulkhead_job *job)
+{
+    return job->attempt == 1 ? break_it(job) + EIO : look_at_it(job);
+}
+
+/* The next attempt, or submission, says for itself whether the resource is broken. */
+TEST a_renewal_is_for_one_attempt(void)
+{
+    static struct hands_of h;
+    memset((void *)&h, 0, sizeof h);
+    bulkhead_options options = {.type = BULKHEAD_ASYNC,
+                                .permits = 1,
+                                .attempts = 2,
+                                .worker_start = count_start,
+                                .worker_stop = count_stop,
+                                .user = &h};
+    ASSERT_INT(0, make_with(&on.b, &options));
+    on.job[0] = (bulkhead_job){.run = break_it_at_first, .arg = &h};
+    for (int i = 0; i < 2; i++) {
+        ASSERT_INT(0, bulkhead_submit(&on.b, &on.job[0]));
+        ASSERT_INT(0, bulkhead_wait(&on.job[0], PLIM_S(PATIENCE_S)));
+        ASSERT_INT(BULKHEAD_SUCCEEDED, on.job[0].outcome);
+        on.job[0].run = look_at_it;
+    }
+    ASSERT(h.seen == &h.resources[1]);
+    ASSERT_INT(2, atomic_load(&h.started));
+    ASSERT_INT(1, atomic_load(&h.stopped));
+    ENDS_WELL();
+}
+
 /* There is nothing to make; or the job has timed out, and its worker ends anyway. */
 TEST a_renewal_may_have_nothing_to_do(bool late)
 {
@@ -557,6 +587,7 @@ SUITE(workers_suite)
     RUN_TEST(a_worker_that_leaves_leaves_no_job);
     RUN_TESTp(a_broken_resource_is_made_anew_before_the_next_job, 0);
     RUN_TESTp(a_broken_resource_is_made_anew_before_the_next_job, 2);
+    RUN_TEST(a_renewal_is_for_one_attempt);
     RUN_TEST(a_broken_resource_keeps_no_close);
     RUN_TESTp(a_renewal_may_have_nothing_to_do, false);
     RUN_TESTp(a_renewal_may_have_nothing_to_do, true);
