@@ -2115,7 +2115,8 @@ PLIM_FAST_ plim_node_ *plim_shift_(plim_list_ *list)
 
 /*
  * Somebody who sleeps. It lives on its owner's stack and is a member of at most one list, under the
- * lock. (A caller of a bulkhead waits by another node, and uses this one to be woken.)
+ * lock. (A caller of a bulkhead waits by another node, and uses this one to be woken.) If `notify`
+ * is set it is no thread but a coroutine: then that is called instead of `wake`, see await.h.
  *
  * Its end is decided once, by `state`: whoever ends the wait changes WAITING to ENDED under the
  * lock and takes it off its list, and gives `wake` its permit after the lock has been let go, the
@@ -2128,6 +2129,7 @@ typedef struct plim_waiter_ {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) state;
     plim_counter wake;
     int answer;
+    void (*notify)(struct plim_waiter_ *self); /* NULL: a thread sleeps on `wake` */
 } plim_waiter_;
 
 enum { PLIM_WAITING_, PLIM_ENDED_, PLIM_LEAVING_ };
@@ -2137,6 +2139,7 @@ static inline void plim_waiter_init_(plim_waiter_ *waiter)
     plim_store_relaxed_(&waiter->state, PLIM_WAITING_);
     plim_init_(&waiter->wake, 0);
     waiter->answer = 0;
+    waiter->notify = NULL;
 }
 
 /* Decides how a wait ends; false if the other side was faster. Relaxed: it publishes nothing,
@@ -2359,8 +2362,13 @@ PLIM_FAST_ uint64_t plim_gate_lock_(plim_gate_ *gate, int pauses)
 PLIM_CALLED_ void plim_wake_all_(plim_node_ *at)
 {
     for (plim_node_ *next; at != NULL; at = next) {
+        plim_waiter_ *waiter = (plim_waiter_ *)(void *)at;
         next = at->next; /* before it wakes: then its frame is gone */
-        plim_release_(&((plim_waiter_ *)(void *)at)->wake, 1);
+        if (waiter->notify != NULL) {
+            waiter->notify(waiter);
+        } else {
+            plim_release_(&waiter->wake, 1);
+        }
     }
 }
 
@@ -2592,20 +2600,24 @@ PLIM_SLOW_ bool plim_leads_here_(plim_goal_ *target, uint64_t self, const plim_c
     }
 }
 
-/* Before a wait of a thread that is at `innermost` (NULL: nowhere, and then all is well) for
- * target. False: it would wait for itself. True: it may wait, and then calls plim_wait_over_. */
-static inline bool plim_may_wait_(plim_place_ *innermost, plim_goal_ *target,
+/* Before a wait for target: says so in that place and those around it. `self`: the thread of these.
+ * False: it would wait for itself. True: it may, until plim_wait_over_. */
+PLIM_SLOW_ bool plim_may_wait_at_(plim_place_ *innermost, uint64_t self, plim_goal_ *target,
                                   const plim_counter *doubt)
 {
-    if (innermost == NULL) {
-        return true;
-    }
     plim_awaits_(innermost, target, doubt);
-    if (plim_leads_here_(target, plim_thread_id_(), doubt)) {
+    if (plim_leads_here_(target, self, doubt)) {
         plim_awaits_(innermost, NULL, NULL);
         return false;
     }
     return true;
+}
+
+/* The same for the calling thread, which is there (NULL: nowhere, and then all is well). */
+static inline bool plim_may_wait_(plim_place_ *innermost, plim_goal_ *target,
+                                  const plim_counter *doubt)
+{
+    return innermost == NULL || plim_may_wait_at_(innermost, plim_thread_id_(), target, doubt);
 }
 
 static inline void plim_wait_over_(plim_place_ *innermost)
@@ -3349,6 +3361,113 @@ static inline void plim_crew_dismiss_(plim_crew_ *crew)
 
 #endif /* PLIM_CREW_H_ */
 
+/* ==== src/bulkhead/waits.h ==================================================================== */
+
+#ifndef BULKHEAD_WAITS_H_
+#define BULKHEAD_WAITS_H_
+
+/* Those that wait for a bulkhead. A coroutine has room for such a wait in itself. So these types
+ * are in loop_scheduler.h, too. */
+struct bulkhead;
+struct bulkhead_job;
+struct bulkhead_stay_;
+
+/* A place in the queue: of a job, or of a caller of enter. */
+typedef struct bulkhead_entry_ {
+    plim_node_ node; /* the first member: a node of the queue is an entry */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) phase;
+} bulkhead_entry_;
+
+/* Waits for the end of a job. On the stack of its thread, or in the coroutine. */
+typedef struct bulkhead_await_ {
+    plim_waiter_ waiter;          /* the first member */
+    struct bulkhead_await_ *next; /* of the same job */
+    plim_place_ *here;            /* whose edges lead to the job, and end with the wait; or NULL */
+    bool returned;                /* it waits until the body has returned, whatever the timeout */
+    bool gone;                    /* it gives up, and was taken off the job already */
+} bulkhead_await_;
+
+/* A caller of enter that waits. On the stack of its thread, or in the coroutine. */
+typedef struct bulkhead_caller_ {
+    plim_waiter_ waiter; /* the first member */
+    bulkhead_entry_ entry;
+    bool gone;     /* it gives up, and was taken out of the queue already */
+    bool nudged;   /* BULKHEAD_UNFAIR: was woken, and has not looked yet */
+    bool owed;     /* and found nothing: the next time it gets the permit itself. A coroutine always
+                      does */
+    int64_t since; /* (BULKHEAD_TIMINGS) */
+} bulkhead_caller_;
+
+/* A thread that holds permits, or is a worker, and waits for this very bulkhead: for a job, or to
+ * be let in. On its stack. Or a coroutine that holds permits, which is no thread. */
+typedef struct bulkhead_blocked_ {
+    plim_node_ node;           /* the first member */
+    uint64_t thread;           /* of a coroutine: the address of this */
+    uint64_t held;             /* permits */
+    struct bulkhead_job *mine; /* the job that the thread runs, or NULL */
+    struct bulkhead_job *job;  /* what it waits for; NULL: to be let in */
+    plim_waiter_ *waiter;      /* its wait; if it owns the job, that for a place in the queue */
+    struct bulkhead_blocked_ *outer; /* an earlier wait of the same thread, or NULL */
+    struct bulkhead_stay_ *works;    /* of a worker in `threads`, or NULL */
+    bool serves;                     /* it is in the executor's loop, and so keeps what is ready */
+    bool limited;                    /* the wait ends by itself */
+    bool owns;    /* the job is on its stack, and not limited once it has begun */
+    bool told;    /* if it owns the job: the wait would never end, and its call returns EDEADLK */
+    bool queues;  /* it waits in the queue, as a caller of enter */
+    bool covered; /* an inner wait counts instead */
+    bool listed;
+} bulkhead_blocked_;
+
+/* The wait of a coroutine. */
+typedef struct bulkhead_awaits_ {
+    bulkhead_caller_ caller; /* for a permit; or */
+    bulkhead_await_ await;   /* for a job */
+    bulkhead_blocked_ blocked;
+    plim_place_ place; /* carries the job whose permit the coroutine works with; no thread's */
+    struct bulkhead *bulkhead;
+    struct bulkhead_job *job; /* that it waits for, or NULL */
+} bulkhead_awaits_;
+
+#endif /* BULKHEAD_WAITS_H_ */
+
+/* ==== src/core/await.h ======================================================================== */
+
+#ifndef PLIM_AWAIT_H_
+#define PLIM_AWAIT_H_
+
+/*
+ * How a coroutine waits for a limiter. The loop knows nothing of limiters, and they know nothing of
+ * loops: this is what they have in common. It lives in the coroutine.
+ *
+ * The wait has one end. The loop's thread begins it, and `resume` or `give_up` decides it, as
+ * plim_decide_ does for a thread: one of them alone succeeds. Then the loop's thread calls `end`,
+ * which puts the limiter in order and has the answer.
+ *
+ * Why no wake-up is lost. `resume` is called once if give_up has not returned true. It may be
+ * called before the loop's thread has noted that the coroutine waits. It queues a task on that very
+ * thread, which runs after that. Why nothing is touched too late: resume is the last touch of the
+ * limiter's side, and the loop stays as long as it counts a coroutine that waits.
+ */
+typedef struct plim_await_ {
+    /* The loop's. */
+    void (*resume)(struct plim_await_ *self); /* the limiter has ended the wait: any thread */
+    struct bulkhead_job *job;                 /* whose permit the coroutine works with, or NULL */
+    uint64_t held; /* permits of the same limiter that it holds besides */
+
+    /* The limiter's. */
+    bool (*give_up)(struct plim_await_ *self); /* ends the wait; false: resume comes. The loop's
+                                                  thread */
+    int (*end)(struct plim_await_ *self, int error); /* likewise, once: the answer of the limiter,
+                                                        or that one after give_up */
+    int (*leave)(void *limiter);                     /* gives back what it has got */
+    int64_t timeout_ns;
+    bulkhead_awaits_ bulkhead;
+} plim_await_;
+
+enum { PLIM_AWAITS_ = -1 }; /* a limiter's answer: it waits from here on */
+
+#endif /* PLIM_AWAIT_H_ */
+
 /* ==== src/bulkhead/word.h ===================================================================== */
 
 /* The word: permits and the length of the queue, in one atomic step. */
@@ -3435,8 +3554,8 @@ static inline uint64_t bulkhead_queued_(uint64_t word)
  *   ENDING      ended, of a section  whoever ended it, when done has returned: DONE
  *   DONE        nothing              submit, as NEW
  *
- * A job that is AWAY has left its runner, and is listed in running. Whoever finishes it is its runner
- * from then on; a second one finds it FINISHED.
+ * A job that is AWAY has left its runner, and is listed in running. Whoever finishes it is its
+ * runner from then on; a second one finds it FINISHED.
  *
  * A job of a sync bulkhead is RUNNING from when it is accepted, also while it waits between two
  * attempts, and then ENDING; its permit is given back after done, unless it is detached.
@@ -3462,12 +3581,6 @@ enum {
     BULKHEAD_DONE_,
     BULKHEAD_CALLER_ /* it is no job, but a caller of enter */
 };
-
-/* A place in the queue: of a job, or of a caller of enter. */
-typedef struct bulkhead_entry_ {
-    plim_node_ node; /* the first member: a node of the queue is an entry */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) phase;
-} bulkhead_entry_;
 
 /* Fields without '_' are public; the manual describes them, above bulkhead_histogram. The first 64
  * bytes are what goes from the submitter to the worker and back. The other fields are written only
@@ -3531,23 +3644,6 @@ typedef struct bulkhead_stay_ {
     } more;
 } bulkhead_stay_;
 
-/* A thread that waits for the end of a job; on its stack. */
-typedef struct bulkhead_await_ {
-    plim_waiter_ waiter;
-    struct bulkhead_await_ *next; /* of the same job */
-    bool returned;                /* it waits until the body has returned, whatever the timeout */
-    bool gone;                    /* it gives up, and was taken off the job already */
-} bulkhead_await_;
-
-/* A caller of enter that waits; on its stack. */
-typedef struct bulkhead_caller_ {
-    plim_waiter_ waiter;
-    bulkhead_entry_ entry;
-    bool gone;     /* it gives up, and was taken out of the queue already */
-    bool nudged;   /* BULKHEAD_UNFAIR: was woken, and has not looked yet */
-    bool owed;     /* and found nothing: the next time it gets the permit itself */
-    int64_t since; /* (BULKHEAD_TIMINGS) */
-} bulkhead_caller_;
 enum { BULKHEAD_NUDGED_ = -1 }; /* the answer to its wait: look for yourself */
 
 /* A submitter that waits for a place in the queue; on its stack. */
@@ -3568,26 +3664,6 @@ typedef struct bulkhead_worker_ {
     bool leaves;                   /* it is not in `threads` any more, and ends */
     struct bulkhead_worker_ *next; /* of all */
 } bulkhead_worker_;
-
-/* A thread that holds permits, or is a worker, and waits for this very bulkhead: for a job, or to
- * be let in. On its stack. */
-typedef struct bulkhead_blocked_ {
-    plim_node_ node; /* the first member */
-    uint64_t thread;
-    uint64_t held;        /* permits */
-    bulkhead_job *mine;   /* the job that the thread runs, or NULL */
-    bulkhead_job *job;    /* what it waits for; NULL: to be let in */
-    plim_waiter_ *waiter; /* its wait; if it owns the job, that for a place in the queue */
-    struct bulkhead_blocked_ *outer; /* an earlier wait of the same thread, or NULL */
-    bulkhead_stay_ *works;           /* of a worker in `threads`, or NULL */
-    bool serves;                     /* it is in the executor's loop, and so keeps what is ready */
-    bool limited;                    /* the wait ends by itself */
-    bool owns;    /* the job is on its stack, and not limited once it has begun */
-    bool told;    /* if it owns the job: the wait would never end, and its call returns EDEADLK */
-    bool queues;  /* it waits in the queue, as a caller of enter */
-    bool covered; /* an inner wait counts instead */
-    bool listed;
-} bulkhead_blocked_;
 
 /* What the calls of the API do when their fast path does not do. init puts a pointer to these into
  * the bulkhead. So a file that only enters or submits contains its fast paths, and the rest is in
@@ -3611,7 +3687,9 @@ typedef struct bulkhead_slow_ {
     int (*close)(bulkhead *b, int how, int64_t timeout_ns);
     int (*destroy)(bulkhead *b);
     bulkhead_stats (*snapshot)(bulkhead *b);
-    plim_place_ **(*here)(void); /* where a thread is */
+    plim_place_ **(*here)(void);                          /* where a thread is */
+    struct bulkhead_section_ (*lock)(struct bulkhead *b); /* for coroutines, see await.h */
+    void (*unlock)(struct bulkhead *b, struct bulkhead_section_ *s);
 } bulkhead_slow_;
 
 /* What init was told, with the defaults filled in. */
@@ -4355,7 +4433,8 @@ static inline void bulkhead_note_peaks_(bulkhead *b, uint64_t word)
 
 /* Must every change be made in a frozen section? While somebody waits for a place or for quiet, and
  * once it is closing. After a resize, until enough permits have come back. With BULKHEAD_UNFAIR,
- * while a caller may have been nudged. Close, cancel and finish alone concern a thread that rests. */
+ * while a caller may have been nudged. A thread that rests needs no look: close, cancel and finish
+ * alone concern it. */
 static inline bool bulkhead_is_watched_(const bulkhead *b, uint64_t word)
 {
     return b->room.first != NULL || b->quiet.first != NULL || b->stage != PLIM_OPEN_ ||
@@ -5154,11 +5233,13 @@ static inline void bulkhead_end_early_(bulkhead *b, bulkhead_section_ *s, bulkhe
     bulkhead_add_ended_(s, job);
 }
 
-/* Ends the wait to which that leads, and takes it off the job; false if it gives up by itself. */
+/* Ends the wait to which that leads, and takes it off the job; false if it gives up by itself. Its
+ * edges end here: the job may go before a thread that is woken has come to it. */
 static inline bool bulkhead_end_await_(bulkhead_section_ *s, bulkhead_await_ **link)
 {
     bulkhead_await_ *at = *link;
     bool ends = plim_decide_(&at->waiter, PLIM_ENDED_);
+    plim_awaits_(at->here, NULL, NULL);
     if (ends) {
         *link = at->next;
         plim_append_(&s->woken, &at->waiter.node);
@@ -6660,6 +6741,23 @@ PLIM_CALLED_ int bulkhead_queue_up_(bulkhead *b, bulkhead_caller_ *self, int64_t
     }
 }
 
+/* Takes the last place in the queue, unless the wait would never end: 0, EDEADLK. */
+static inline int bulkhead_line_up_(bulkhead *b, bulkhead_section_ *s, bulkhead_caller_ *self,
+                                    bulkhead_blocked_ *blocked, int64_t since)
+{
+    if (bulkhead_is_too_deep_(b, s, blocked)) {
+        return EDEADLK;
+    }
+    plim_waiter_init_(&self->waiter);
+    plim_store_relaxed_(&self->entry.phase, BULKHEAD_CALLER_);
+    self->gone = self->nudged = self->owed = false;
+    self->since = since;
+    bulkhead_enqueue_(b, s, &self->entry);
+    blocked->queues = true;
+    bulkhead_block_(b, s, blocked, NULL, &self->waiter);
+    return 0;
+}
+
 /* Gets a permit, if need be after a wait, and tells nobody. `again`: for another attempt of a job
  * that was accepted, which is refused by an abort only. */
 PLIM_CALLED_ int bulkhead_get_in_(bulkhead *b, int64_t timeout_ns, int64_t since, bool again)
@@ -6683,16 +6781,7 @@ PLIM_CALLED_ int bulkhead_get_in_(bulkhead *b, int64_t timeout_ns, int64_t since
         s.word -= BULKHEAD_PERMIT_ONE_;
     } else if (error == 0) {
         blocked = bulkhead_blocked_here_(b, timeout_ns);
-        error = bulkhead_is_too_deep_(b, &s, &blocked) ? EDEADLK : 0;
-    }
-    if (error == 0 && !takes) {
-        plim_waiter_init_(&self.waiter);
-        plim_store_relaxed_(&self.entry.phase, BULKHEAD_CALLER_);
-        self.gone = self.nudged = self.owed = false;
-        self.since = since;
-        bulkhead_enqueue_(b, &s, &self.entry);
-        blocked.queues = true;
-        bulkhead_block_(b, &s, &blocked, NULL, &self.waiter);
+        error = bulkhead_line_up_(b, &s, &self, &blocked, since);
     }
     bulkhead_unlock_(b, &s);
     if (error == 0 && !takes) {
@@ -7318,14 +7407,34 @@ static inline bool bulkhead_is_past_(const bulkhead_job *job, bool returned)
     return phase == BULKHEAD_DONE_ || (phase == BULKHEAD_OVERDUE_ && !returned);
 }
 
-/* The calling thread waits for the end of the job from here on. */
-static inline void bulkhead_join_(bulkhead_job *job, bulkhead_await_ *self, bool returned)
+/* From here on this waits for the end of the job. */
+static inline void bulkhead_join_(bulkhead_job *job, bulkhead_await_ *self, plim_place_ *here,
+                                  bool returned)
 {
     plim_waiter_init_(&self->waiter);
+    self->here = here;
     self->returned = returned;
     self->gone = false;
     self->next = job->waiters_;
     job->waiters_ = self;
+}
+
+/* It gives up, and does not wait for the job any more. Under the lock. If its wait was taken off
+ * the job already, the job may be gone, and the bulkhead stays for this. Otherwise the job may go
+ * after it. */
+static inline void bulkhead_leave_job_waiters_(bulkhead *b, bulkhead_job *job,
+                                               bulkhead_await_ *self)
+{
+    bulkhead_await_ **at = &job->waiters_;
+    if (self->gone) {
+        b->busy--;
+        return;
+    }
+    plim_awaits_(self->here, NULL, NULL);
+    while (*at != self) {
+        at = &(*at)->next;
+    }
+    *at = self->next;
 }
 
 /* Sleeps until that end, or as long as it may: 0, ETIMEDOUT, EDEADLK. If its wait was ended,
@@ -7336,18 +7445,31 @@ PLIM_SLOW_ int bulkhead_sleep_(bulkhead *b, bulkhead_job *job, bulkhead_await_ *
     int error = plim_sleep_(&self->waiter, timeout_ns, false);
     if (error == ETIMEDOUT) {
         bulkhead_section_ s = bulkhead_lock_(b);
-        if (self->gone) {
-            b->busy--;
-        } else {
-            bulkhead_await_ **at = &job->waiters_;
-            while (*at != self) {
-                at = &(*at)->next;
-            }
-            *at = self->next;
-        }
+        bulkhead_leave_job_waiters_(b, job, self);
         bulkhead_unlock_(b, &s);
     }
     return error;
+}
+
+/* A section to wait for a job. If it came too late for an abort, what that left is ours to conclude,
+ * which may be this very job: so it is done before, and once more. */
+PLIM_SLOW_ bulkhead_section_ bulkhead_lock_to_wait_(bulkhead *b)
+{
+    bulkhead_section_ s = b->slow->lock(b);
+    while (s.ended != NULL) {
+        b->slow->unlock(b, &s);
+        s = b->slow->lock(b);
+    }
+    return s;
+}
+
+/* Would nobody be left to go on, if that waited for the job? Not if the job has timed out, and its
+ * done is being called. */
+PLIM_SLOW_ bool bulkhead_is_too_deep_for_(const bulkhead *b, const bulkhead_section_ *s,
+                                          const bulkhead_job *job, const bulkhead_blocked_ *self)
+{
+    return plim_load_relaxed_(&job->entry_.phase) < BULKHEAD_STUCK_ &&
+           bulkhead_is_too_deep_(b, s, self);
 }
 
 PLIM_CALLED_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
@@ -7363,21 +7485,17 @@ PLIM_CALLED_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
         return EDEADLK;
     }
     bulkhead_await_ self;
-    bulkhead_section_ s = bulkhead_lock_(b);
-    while (s.ended != NULL) {    /* it came too late for an abort, and is ours to conclude */
-        bulkhead_unlock_(b, &s); /* which does so */
-        s = bulkhead_lock_(b);   /* and once more */
-    }
+    bulkhead_section_ s = bulkhead_lock_to_wait_(b);
     uint64_t phase = plim_load_relaxed_(&job->entry_.phase);
     bulkhead_blocked_ blocked = bulkhead_blocked_here_(b, timeout_ns);
     bool past = bulkhead_is_past_(job, false);
     bool never = bulkhead_waits_for_us_(b, job) ||
-                 (phase < BULKHEAD_STUCK_ && bulkhead_is_too_deep_(b, &s, &blocked)) ||
+                 bulkhead_is_too_deep_for_(b, &s, job, &blocked) ||
                  (phase < BULKHEAD_RUNNING_ && bulkhead_keeps_others_(b)) ||
                  (phase == BULKHEAD_RUNNING_ && bulkhead_is_executor_(b)); /* it is away */
     int error = past ? 0 : never ? EDEADLK : 0;
     if (!past && !never) {
-        bulkhead_join_(job, &self, false);
+        bulkhead_join_(job, &self, here, false);
         bulkhead_block_(b, &s, &blocked, job, &self.waiter);
     }
     bulkhead_unlock_(b, &s);
@@ -7399,7 +7517,7 @@ PLIM_SLOW_ int bulkhead_reclaim_slow_(bulkhead_job *job, int64_t timeout_ns)
     bool never = bulkhead_is_ours_(b, job) || bulkhead_is_too_deep_(b, &s, &blocked);
     int error = past ? 0 : never ? EDEADLK : 0;
     if (!past && !never) {
-        bulkhead_join_(job, &self, true);
+        bulkhead_join_(job, &self, NULL, true);
         bulkhead_block_(b, &s, &blocked, job, &self.waiter);
     }
     bulkhead_unlock_(b, &s);
@@ -7477,7 +7595,7 @@ PLIM_SLOW_ int bulkhead_await_own_(bulkhead *b, bulkhead_job *job, int64_t until
     const bool past = bulkhead_is_past_(job, true);
     const bool told = blocked->told;
     if (!past && !told) {
-        bulkhead_join_(job, &self, true);
+        bulkhead_join_(job, &self, NULL, true);
     }
     bulkhead_unlock_(b, &s);
     return past ? 0 : told ? EDEADLK : bulkhead_sleep_(b, job, &self, bulkhead_left_(until));
@@ -7525,6 +7643,221 @@ PLIM_CALLED_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *ar
         *result = call.job.result;
     }
     return 0;
+}
+
+/* ==== src/bulkhead/await.h ==================================================================== */
+
+/* Coroutines of loop_scheduler.h that wait for a permit, or for a job. */
+
+/*
+ * They are callers like any other: in the same line, counted by the same rules against a deadlock.
+ * Only nobody sleeps. Whoever ends the wait calls `resume` after the section, instead of waking a
+ * thread. The loop's thread then calls `end`, or `give_up` and `end`: see core/await.h.
+ *
+ * Only LOOP_ENTER and LOOP_WAIT call these functions. So a file that does not use them does not
+ * contain them. They reach the sections through the table: so one that does contains little.
+ */
+static inline void bulkhead_permit_had_(plim_waiter_ *waiter)
+{
+    plim_await_ *self =
+        (plim_await_ *)(void *)((char *)waiter - offsetof(plim_await_, bulkhead.caller.waiter));
+    self->resume(self);
+}
+
+static inline void bulkhead_job_ended_(plim_waiter_ *waiter)
+{
+    plim_await_ *self =
+        (plim_await_ *)(void *)((char *)waiter - offsetof(plim_await_, bulkhead.await.waiter));
+    self->resume(self);
+}
+
+/* Does it work with a permit of this bulkhead that a job has? */
+static inline bool bulkhead_lends_(const bulkhead *b, const bulkhead_job *job)
+{
+    const uint64_t phase =
+        job == NULL ? (uint64_t)BULKHEAD_NEW_ : plim_load_relaxed_(&job->entry_.phase);
+    return phase >= BULKHEAD_RUNNING_ && phase <= BULKHEAD_OVERDUE_ && job->bulkhead_ == b;
+}
+
+/* What tells the waits of coroutines apart, in place of a thread. */
+static inline uint64_t bulkhead_await_id_(const plim_await_ *self)
+{
+    return (uint64_t)(uintptr_t)self;
+}
+
+/* Fills in what waits. Its thread goes on with other coroutines: so no thread waits, and no
+ * worker. */
+static inline void bulkhead_blocked_is_(bulkhead *b, plim_await_ *self, plim_waiter_ *waiter)
+{
+    bulkhead_blocked_ *blocked = &self->bulkhead.blocked;
+    const bool lends = bulkhead_lends_(b, self->job);
+    *blocked = bulkhead_not_blocked_();
+    blocked->thread = bulkhead_await_id_(self);
+    blocked->waiter = waiter;
+    blocked->held = self->held + lends;
+    blocked->mine = lends ? self->job : NULL;
+    blocked->limited = self->timeout_ns != PLIM_FOREVER;
+}
+
+/* What goes with the end of any wait. Returns the answer: the bulkhead's if it has ended the wait,
+ * or else the one that the loop gives up with. While it is listed it has a permit, so the bulkhead
+ * is there. */
+PLIM_SLOW_ int bulkhead_await_ends_(plim_await_ *self, int error)
+{
+    bulkhead_awaits_ *at = &self->bulkhead;
+    plim_waiter_ *waiter = at->blocked.waiter;
+    const bool ended = plim_load_relaxed_(&waiter->state) == PLIM_ENDED_;
+    if (at->blocked.listed) {
+        bulkhead_section_ s = at->bulkhead->slow->lock(at->bulkhead);
+        plim_unlink_(&at->bulkhead->blocked, &at->blocked.node);
+        at->bulkhead->slow->unlock(at->bulkhead, &s);
+    }
+    return ended ? waiter->answer : error;
+}
+
+/* ---- A permit ---- */
+
+static inline int bulkhead_leave_it_(void *b)
+{
+    return bulkhead_leave((bulkhead *)b);
+}
+
+/* Takes its place in the queue back; false if its permit, or a refusal, is on the way. */
+PLIM_SLOW_ bool bulkhead_give_up_permit_(plim_await_ *self)
+{
+    bulkhead *b = self->bulkhead.bulkhead;
+    bulkhead_caller_ *caller = &self->bulkhead.caller;
+    if (!plim_decide_(&caller->waiter, PLIM_LEAVING_)) {
+        return false;
+    }
+    bulkhead_section_ s = b->slow->lock(b);
+    if (!caller->gone) {
+        bulkhead_dequeue_(b, &s, &caller->entry);
+    }
+    bulkhead_grant_(b, &s); /* its place may be somebody's */
+    b->slow->unlock(b, &s);
+    return true;
+}
+
+/* What goes with the answer. */
+PLIM_SLOW_ int bulkhead_answer_(bulkhead *b, int64_t since, int error)
+{
+    if (error != 0) {
+        return bulkhead_reject_(b, bulkhead_no_job_(), error);
+    }
+    plim_store_relaxed_(&b->last, plim_thread_id_());
+    if ((b->fixed.flags & BULKHEAD_HOOKS_) != 0) {
+        b->slow->entered(b, since);
+    }
+    return 0;
+}
+
+PLIM_SLOW_ int bulkhead_permit_ends_(plim_await_ *self, int error)
+{
+    error = bulkhead_await_ends_(self, error);
+    return bulkhead_answer_(self->bulkhead.bulkhead, self->bulkhead.caller.since, error);
+}
+
+/* As enter, for a coroutine: PLIM_AWAITS_ instead of sleeping. `full`: as for enter. */
+PLIM_SLOW_ int bulkhead_await_permit_(bulkhead *b, plim_await_ *self, int64_t timeout_ns, int full)
+{
+    bulkhead_awaits_ *at = &self->bulkhead;
+    const int64_t since = b->fixed.histograms == NULL ? 0 : plim_now_();
+    self->timeout_ns = timeout_ns;
+    self->leave = bulkhead_leave_it_;
+    self->give_up = bulkhead_give_up_permit_;
+    self->end = bulkhead_permit_ends_;
+    at->bulkhead = b;
+    at->job = NULL;
+    bulkhead_section_ s = b->slow->lock(b);
+    const bool takes = bulkhead_takes_(b, s.word);
+    int error = bulkhead_refusal_(s.word, takes, bulkhead_has_room_(b, s.word), timeout_ns);
+    if (error == 0 && takes) {
+        s.word -= BULKHEAD_PERMIT_ONE_;
+    } else if (error == 0) {
+        bulkhead_blocked_is_(b, self, &at->caller.waiter);
+        error = bulkhead_line_up_(b, &s, &at->caller, &at->blocked, since);
+        if (error == 0) {
+            at->caller.owed = true;
+            at->caller.waiter.notify = bulkhead_permit_had_;
+            error = PLIM_AWAITS_;
+        }
+    }
+    b->slow->unlock(b, &s);
+    return error == PLIM_AWAITS_ ? error
+                                 : bulkhead_answer_(b, since, error == ETIMEDOUT ? full : error);
+}
+
+static inline int bulkhead_await_enter_for_(bulkhead *b, plim_await_ *self, int64_t timeout_ns)
+{
+    return self == NULL ? EOVERFLOW : bulkhead_await_permit_(b, self, timeout_ns, ETIMEDOUT);
+}
+
+static inline int bulkhead_await_enter_(bulkhead *b, plim_await_ *self)
+{
+    const int64_t timeout_ns = bulkhead_enter_timeout_(b);
+    return self == NULL ? EOVERFLOW
+                        : bulkhead_await_permit_(b, self, timeout_ns,
+                                                 bulkhead_tried_(ETIMEDOUT, timeout_ns));
+}
+
+/* ---- A job ---- */
+
+static inline bulkhead *bulkhead_of_job_(const bulkhead_job *job)
+{
+    return job == NULL ? NULL : job->bulkhead_;
+}
+
+/* No longer waits for the job; false if the job has ended the wait. */
+PLIM_SLOW_ bool bulkhead_give_up_job_(plim_await_ *self)
+{
+    bulkhead_awaits_ *at = &self->bulkhead;
+    if (!plim_decide_(&at->await.waiter, PLIM_LEAVING_)) {
+        return false;
+    }
+    bulkhead_section_ s = at->bulkhead->slow->lock(at->bulkhead);
+    bulkhead_leave_job_waiters_(at->bulkhead, at->job, &at->await);
+    at->bulkhead->slow->unlock(at->bulkhead, &s);
+    return true;
+}
+
+/* As wait, for a coroutine: PLIM_AWAITS_ instead of sleeping. The job that it works for waits with
+ * it, so a circle of jobs that wait for each other is found. */
+PLIM_SLOW_ int bulkhead_await_job_(bulkhead_job *job, plim_await_ *self, int64_t timeout_ns)
+{
+    bulkhead_awaits_ *at = &self->bulkhead;
+    int error = bulkhead_wait(job, 0);
+    if (error != ETIMEDOUT || timeout_ns <= 0) {
+        return error;
+    }
+    plim_place_init_(&at->place, bulkhead_await_id_(self));
+    at->place.carries = self->job != NULL ? &self->job->goal_ : NULL;
+    if (!plim_may_wait_at_(&at->place, bulkhead_await_id_(self), &job->goal_, NULL)) {
+        return EDEADLK;
+    }
+    bulkhead *b = job->bulkhead_;
+    self->timeout_ns = timeout_ns;
+    self->give_up = bulkhead_give_up_job_;
+    self->end = bulkhead_await_ends_;
+    at->bulkhead = b;
+    at->job = job;
+    bulkhead_section_ s = bulkhead_lock_to_wait_(b);
+    bulkhead_blocked_is_(b, self, &at->await.waiter);
+    if (bulkhead_is_past_(job, false)) {
+        error = 0;
+    } else if (bulkhead_is_too_deep_for_(b, &s, job, &at->blocked)) {
+        error = EDEADLK;
+    } else {
+        bulkhead_join_(job, &at->await, &at->place, false);
+        at->await.waiter.notify = bulkhead_job_ended_;
+        bulkhead_block_(b, &s, &at->blocked, job, &at->await.waiter);
+        error = PLIM_AWAITS_;
+    }
+    b->slow->unlock(b, &s);
+    if (error != PLIM_AWAITS_) {
+        plim_wait_over_(&at->place);
+    }
+    return error;
 }
 
 /* ==== src/bulkhead/whole.h ==================================================================== */
@@ -7780,7 +8113,9 @@ static inline const bulkhead_slow_ *bulkhead_slow_functions_(void)
                                              bulkhead_close_,
                                              bulkhead_destroy_,
                                              bulkhead_snapshot_,
-                                             plim_here_};
+                                             plim_here_,
+                                             bulkhead_lock_,
+                                             bulkhead_unlock_};
     return &functions;
 }
 

@@ -47,6 +47,7 @@
  *     loop_scheduler_close, loop_scheduler_destroy
  *   Coroutines, each suspended wherever it waits, all on the one thread:
  *     loop_scheduler_spawn, LOOP_BEGIN, LOOP_AWAIT, LOOP_SLEEP, LOOP_OFFLOAD, ..., LOOP_END
+ *     LOOP_ENTER, LOOP_LEAVE, LOOP_WAIT            for bulkheads and their jobs (with bulkhead.h)
  *     loop_scheduler_event_set, _event_reset       what they await; set from anywhere
  *   Its health:
  *     loop_scheduler_is_current, loop_scheduler_stall, loop_scheduler_snapshot
@@ -127,7 +128,8 @@
  *                source file. There is no other static data.) The check does not know waits through
  *                anything else: a semaphore, a pool, the queue of an executor, a closing loop that
  *                waits for its works. It finds no circle of more than 63 loops and jobs, and none
- *                of coroutines that await each other's events, since no thread waits there.
+ *                of coroutines that await each other's events, since no thread waits there. (Of
+ *                coroutines that wait for a bulkhead it does: see LOOP_ENTER.)
  *   A stuck task holds up the loop, and there is no cure: stall tells another thread which it is.
  *   Ends         A task must return: it must neither throw nor end its thread. (If a task on the
  *                loop's own thread does end it, the loop is one that nobody runs; if it was a call
@@ -247,8 +249,11 @@ typedef struct loop_scheduler_options {
  *     int status;                                            how the last LOOP_ macro ended: 0,
  *                                                            ECANCELED, ETIMEDOUT, or why it was
  *                                                            refused
- *     int result;                                            of the last LOOP_OFFLOAD; minus status
- *                                                            if its function was not called
+ *     int result;                                            of the last LOOP_OFFLOAD or LOOP_CALL;
+ *                                                            minus status if nothing was called,
+ *                                                            and after LOOP_ENTER and LOOP_WAIT
+ *     struct bulkhead_job *job;                              the job that it works for, or NULL:
+ *                                                            see LOOP_WAIT
  */
 
 /* All of one instant. The queue holds tasks, and also calls, ends of offloaded work, resumed
@@ -418,8 +423,18 @@ static inline plim_executor loop_scheduler_executor(loop_scheduler *l);
  *     LOOP_YIELD(co)                           until all have run that are queued now
  *     LOOP_OFFLOAD(co, executor, fn, arg)      until fn(arg) has returned co->result there; or
  *                                              status says why it was refused
+ *     LOOP_CALL(co, &child)                    until another coroutine has come to its end
  *     LOOP_EXIT(co)                            ends it here
  *     LOOP_END(co)                             once, where it ends
+ *
+ * And with bulkhead.h, included before or after this header:
+ *
+ *     LOOP_ENTER(co, &bulkhead)                until it has a permit, as bulkhead_enter
+ *     LOOP_ENTER_FOR(co, &bulkhead, timeout_ns)     likewise, as bulkhead_enter_for
+ *     LOOP_LEAVE(co, &bulkhead)                gives it back. Does not wait; an int: 0, or EPERM if
+ *                                              it has none
+ *     LOOP_WAIT(co, &job)                      until the job is done, as bulkhead_wait
+ *     LOOP_WAIT_FOR(co, &job, timeout_ns)      likewise; or status ETIMEDOUT
  *
  * They stand in the function that is co->run, one per line. Not inside of a switch of yours: that
  * does not compile. (In a switch over 64 bits it does. Then PLIM_ASSERT ends the program when the
@@ -431,7 +446,8 @@ static inline plim_executor loop_scheduler_executor(loop_scheduler *l);
  * that it may still wait, to put things in order. LOOP_SLEEP and LOOP_AWAIT_FOR take the time that
  * they are given, with DRAIN and with NOW, until the time of whoever closes is over. Then they end
  * with ECANCELED, and so does each later one, at once. LOOP_AWAIT ends with ECANCELED again, as
- * soon as nothing else is left; with NOW at once. LOOP_OFFLOAD is refused with NOW.
+ * soon as nothing else is left; with NOW at once. LOOP_OFFLOAD is refused with NOW. A wait for a
+ * bulkhead goes on during a DRAIN, and ends with ECANCELED by NOW.
  *
  * A coroutine that does not end keeps the loop from ending. If somebody else still writes into its
  * memory, it must not end: let whoever writes set an event when that is done, and wait for it in
@@ -442,6 +458,32 @@ static inline plim_executor loop_scheduler_executor(loop_scheduler *l);
  *         }
  *
  * And close with enough time. When that is over this loop does spin until the event is set.
+ *
+ * LOOP_ENTER stands in the line of bulkhead_enter and of jobs, first come, first served, and no
+ * thread waits. Status is 0 if it has the permit, or else why not: EAGAIN (full), ETIMEDOUT,
+ * ESHUTDOWN (the bulkhead), ECANCELED (this loop), EDEADLK, EOVERFLOW (it has 4 permits already).
+ * co->result is minus that: it is 0 only if it has the permit. What it has entered and not left by
+ * its end, it leaves then.
+ *
+ *         LOOP_ENTER(co, &database);
+ *         if (co->status == 0) {
+ *             LOOP_OFFLOAD(co, &pool, query, request);
+ *             LOOP_LEAVE(co, &database);
+ *         }
+ *
+ * LOOP_WAIT has the answers of bulkhead_wait, and ECANCELED. If the coroutine is the body of a job
+ * that has returned BULKHEAD_LATER, set co->job to that job before you spawn it. Then its permit
+ * counts as the coroutine's. Do not finish that job while the coroutine waits.
+ *
+ * EDEADLK: it has permits of the bulkhead by LOOP_ENTER or by co->job, and all others are with
+ * those that wait for it as well; or it waits for a job that waits for co->job. One of those in
+ * such a circle is told. What its caller has (LOOP_CALL) counts, too.
+ *
+ * LOOP_CALL runs child->run(child) from its beginning, on this very stack until it first waits. The
+ * child has `run` and `arg` set, and is otherwise all zero or has ended. It works for the same job,
+ * and is told of the closing as this one is. When it has ended, and its `done` has returned,
+ * co->result is child->result, and co->status is 0 or ECANCELED. Refused: EALREADY it has not
+ * ended; EINVAL it has no function. Its memory is yours when this one goes on.
  */
 
 /* Begins a coroutine, which runs on the loop until it ends with LOOP_END or LOOP_EXIT. Any thread.
@@ -2091,7 +2133,8 @@ PLIM_FAST_ plim_node_ *plim_shift_(plim_list_ *list)
 
 /*
  * Somebody who sleeps. It lives on its owner's stack and is a member of at most one list, under the
- * lock. (A caller of a bulkhead waits by another node, and uses this one to be woken.)
+ * lock. (A caller of a bulkhead waits by another node, and uses this one to be woken.) If `notify`
+ * is set it is no thread but a coroutine: then that is called instead of `wake`, see await.h.
  *
  * Its end is decided once, by `state`: whoever ends the wait changes WAITING to ENDED under the
  * lock and takes it off its list, and gives `wake` its permit after the lock has been let go, the
@@ -2104,6 +2147,7 @@ typedef struct plim_waiter_ {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) state;
     plim_counter wake;
     int answer;
+    void (*notify)(struct plim_waiter_ *self); /* NULL: a thread sleeps on `wake` */
 } plim_waiter_;
 
 enum { PLIM_WAITING_, PLIM_ENDED_, PLIM_LEAVING_ };
@@ -2113,6 +2157,7 @@ static inline void plim_waiter_init_(plim_waiter_ *waiter)
     plim_store_relaxed_(&waiter->state, PLIM_WAITING_);
     plim_init_(&waiter->wake, 0);
     waiter->answer = 0;
+    waiter->notify = NULL;
 }
 
 /* Decides how a wait ends; false if the other side was faster. Relaxed: it publishes nothing,
@@ -2438,20 +2483,24 @@ PLIM_SLOW_ bool plim_leads_here_(plim_goal_ *target, uint64_t self, const plim_c
     }
 }
 
-/* Before a wait of a thread that is at `innermost` (NULL: nowhere, and then all is well) for
- * target. False: it would wait for itself. True: it may wait, and then calls plim_wait_over_. */
-static inline bool plim_may_wait_(plim_place_ *innermost, plim_goal_ *target,
+/* Before a wait for target: says so in that place and those around it. `self`: the thread of these.
+ * False: it would wait for itself. True: it may, until plim_wait_over_. */
+PLIM_SLOW_ bool plim_may_wait_at_(plim_place_ *innermost, uint64_t self, plim_goal_ *target,
                                   const plim_counter *doubt)
 {
-    if (innermost == NULL) {
-        return true;
-    }
     plim_awaits_(innermost, target, doubt);
-    if (plim_leads_here_(target, plim_thread_id_(), doubt)) {
+    if (plim_leads_here_(target, self, doubt)) {
         plim_awaits_(innermost, NULL, NULL);
         return false;
     }
     return true;
+}
+
+/* The same for the calling thread, which is there (NULL: nowhere, and then all is well). */
+static inline bool plim_may_wait_(plim_place_ *innermost, plim_goal_ *target,
+                                  const plim_counter *doubt)
+{
+    return innermost == NULL || plim_may_wait_at_(innermost, plim_thread_id_(), target, doubt);
 }
 
 static inline void plim_wait_over_(plim_place_ *innermost)
@@ -3005,6 +3054,113 @@ static inline void plim_worker_begins_(const char *name)
 #endif /* PLIM_PLATFORM */
 #endif /* PLIM_WORKERS_ */
 
+/* ==== src/bulkhead/waits.h ==================================================================== */
+
+#ifndef BULKHEAD_WAITS_H_
+#define BULKHEAD_WAITS_H_
+
+/* Those that wait for a bulkhead. A coroutine has room for such a wait in itself. So these types
+ * are in loop_scheduler.h, too. */
+struct bulkhead;
+struct bulkhead_job;
+struct bulkhead_stay_;
+
+/* A place in the queue: of a job, or of a caller of enter. */
+typedef struct bulkhead_entry_ {
+    plim_node_ node; /* the first member: a node of the queue is an entry */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) phase;
+} bulkhead_entry_;
+
+/* Waits for the end of a job. On the stack of its thread, or in the coroutine. */
+typedef struct bulkhead_await_ {
+    plim_waiter_ waiter;          /* the first member */
+    struct bulkhead_await_ *next; /* of the same job */
+    plim_place_ *here;            /* whose edges lead to the job, and end with the wait; or NULL */
+    bool returned;                /* it waits until the body has returned, whatever the timeout */
+    bool gone;                    /* it gives up, and was taken off the job already */
+} bulkhead_await_;
+
+/* A caller of enter that waits. On the stack of its thread, or in the coroutine. */
+typedef struct bulkhead_caller_ {
+    plim_waiter_ waiter; /* the first member */
+    bulkhead_entry_ entry;
+    bool gone;     /* it gives up, and was taken out of the queue already */
+    bool nudged;   /* BULKHEAD_UNFAIR: was woken, and has not looked yet */
+    bool owed;     /* and found nothing: the next time it gets the permit itself. A coroutine always
+                      does */
+    int64_t since; /* (BULKHEAD_TIMINGS) */
+} bulkhead_caller_;
+
+/* A thread that holds permits, or is a worker, and waits for this very bulkhead: for a job, or to
+ * be let in. On its stack. Or a coroutine that holds permits, which is no thread. */
+typedef struct bulkhead_blocked_ {
+    plim_node_ node;           /* the first member */
+    uint64_t thread;           /* of a coroutine: the address of this */
+    uint64_t held;             /* permits */
+    struct bulkhead_job *mine; /* the job that the thread runs, or NULL */
+    struct bulkhead_job *job;  /* what it waits for; NULL: to be let in */
+    plim_waiter_ *waiter;      /* its wait; if it owns the job, that for a place in the queue */
+    struct bulkhead_blocked_ *outer; /* an earlier wait of the same thread, or NULL */
+    struct bulkhead_stay_ *works;    /* of a worker in `threads`, or NULL */
+    bool serves;                     /* it is in the executor's loop, and so keeps what is ready */
+    bool limited;                    /* the wait ends by itself */
+    bool owns;    /* the job is on its stack, and not limited once it has begun */
+    bool told;    /* if it owns the job: the wait would never end, and its call returns EDEADLK */
+    bool queues;  /* it waits in the queue, as a caller of enter */
+    bool covered; /* an inner wait counts instead */
+    bool listed;
+} bulkhead_blocked_;
+
+/* The wait of a coroutine. */
+typedef struct bulkhead_awaits_ {
+    bulkhead_caller_ caller; /* for a permit; or */
+    bulkhead_await_ await;   /* for a job */
+    bulkhead_blocked_ blocked;
+    plim_place_ place; /* carries the job whose permit the coroutine works with; no thread's */
+    struct bulkhead *bulkhead;
+    struct bulkhead_job *job; /* that it waits for, or NULL */
+} bulkhead_awaits_;
+
+#endif /* BULKHEAD_WAITS_H_ */
+
+/* ==== src/core/await.h ======================================================================== */
+
+#ifndef PLIM_AWAIT_H_
+#define PLIM_AWAIT_H_
+
+/*
+ * How a coroutine waits for a limiter. The loop knows nothing of limiters, and they know nothing of
+ * loops: this is what they have in common. It lives in the coroutine.
+ *
+ * The wait has one end. The loop's thread begins it, and `resume` or `give_up` decides it, as
+ * plim_decide_ does for a thread: one of them alone succeeds. Then the loop's thread calls `end`,
+ * which puts the limiter in order and has the answer.
+ *
+ * Why no wake-up is lost. `resume` is called once if give_up has not returned true. It may be
+ * called before the loop's thread has noted that the coroutine waits. It queues a task on that very
+ * thread, which runs after that. Why nothing is touched too late: resume is the last touch of the
+ * limiter's side, and the loop stays as long as it counts a coroutine that waits.
+ */
+typedef struct plim_await_ {
+    /* The loop's. */
+    void (*resume)(struct plim_await_ *self); /* the limiter has ended the wait: any thread */
+    struct bulkhead_job *job;                 /* whose permit the coroutine works with, or NULL */
+    uint64_t held; /* permits of the same limiter that it holds besides */
+
+    /* The limiter's. */
+    bool (*give_up)(struct plim_await_ *self); /* ends the wait; false: resume comes. The loop's
+                                                  thread */
+    int (*end)(struct plim_await_ *self, int error); /* likewise, once: the answer of the limiter,
+                                                        or that one after give_up */
+    int (*leave)(void *limiter);                     /* gives back what it has got */
+    int64_t timeout_ns;
+    bulkhead_awaits_ bulkhead;
+} plim_await_;
+
+enum { PLIM_AWAITS_ = -1 }; /* a limiter's answer: it waits from here on */
+
+#endif /* PLIM_AWAIT_H_ */
+
 /* ==== src/loop_scheduler/overview.h =========================================================== */
 
 #include <string.h>
@@ -3145,26 +3301,42 @@ struct loop_scheduler_event {
     plim_list_ awaiting_;                     /* coroutines, under the lock */
 };
 
+enum { LOOP_SCHEDULER_HELD_ = 4 }; /* permits that a coroutine may have by LOOP_ENTER */
+
 struct loop_scheduler_coroutine {
     void (*run)(loop_scheduler_coroutine *co);
     void *arg;
     void (*done)(loop_scheduler_coroutine *co);
     int status;
     int result;
+    struct bulkhead_job *job;
     /* Private, and the loop's thread's, if not said otherwise. */
     uint64_t line_;                             /* where to go on: see LOOP_SUSPEND_ */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) alive_; /* 1 from spawn to its end */
-    int next_;        /* the status with which it is resumed; the setter's until it is queued */
-    plim_node_ node_; /* in event_->awaiting_, under that one's lock, */
-    bool listed_;     /* if it is there: likewise */
-    bool told_;       /* that the loop is being closed, by the status ECANCELED */
-    bool patient_;    /* awaits its event for a limited time although it was told */
-    plim_node_ kept_; /* in the loop's suspended_, */
-    loop_scheduler_event *event_; /* if it awaits one */
+    int next_;           /* the status with which it is resumed; the setter's until it is queued */
+    plim_node_ node_;    /* in event_->awaiting_, under that one's lock, */
+    bool listed_;        /* if it is there: likewise */
+    bool told_;          /* that the loop is being closed, by the status ECANCELED */
+    bool patient_;       /* waits for a limited time although it was told */
+    bool waits_;         /* for an event or a limiter; then it is listed */
+    unsigned char call_; /* of LOOP_CALL: LOOP_SCHEDULER_NO_CALL_ and so on */
+    plim_node_ kept_;    /* in the loop's suspended_ */
+    loop_scheduler_event *event_; /* that it waits for; NULL: for a limiter, by await_ */
     loop_scheduler *loop_;
+    loop_scheduler_coroutine *caller_; /* that waits for its end; or NULL */
+    void *entering_;                   /* whose permit it waits for; or NULL */
+    void *held_[LOOP_SCHEDULER_HELD_]; /* whose permits it has; NULL: a free place */
     loop_scheduler_task resume_;
-    loop_scheduler_timer timer_; /* of a sleep, and of the timeout of an await */
+    loop_scheduler_timer timer_; /* of a sleep, and of the timeout of a wait */
     loop_scheduler_work work_;
+    plim_await_ await_;
+};
+
+/* What a coroutine knows of the one that it has called. */
+enum {
+    LOOP_SCHEDULER_NO_CALL_, /* nothing: there is none, or it has suspended itself */
+    LOOP_SCHEDULER_CALLS_,   /* it runs in this very call */
+    LOOP_SCHEDULER_CALLED_   /* and has ended in it */
 };
 
 typedef struct loop_scheduler_queue_ {
@@ -3238,7 +3410,7 @@ struct loop_scheduler {
     /* What is used now and then. */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) rejected_;
     plim_counter wakers_;  /* less one for each thread that is about to write to fd_write_ */
-    plim_list_ suspended_; /* coroutines that await an event, by kept_ */
+    plim_list_ suspended_; /* coroutines that wait for an event or a limiter, by kept_ */
     plim_list_ waiters_;   /* threads in close, destroy and start: see loop_scheduler_wait_ */
     int64_t until_;        /* when the time of the first who closes is over; 0: it is, so coroutines
                               must not wait any more; PLIM_FOREVER: nobody has said */
@@ -4762,7 +4934,7 @@ static inline plim_executor loop_scheduler_executor(loop_scheduler *l)
 
 /* ==== src/loop_scheduler/coroutines.h ========================================================= */
 
-/* Coroutines, and the events that they await. */
+/* Coroutines: what they wait for, and how they go on. */
 
 /*
  * A coroutine runs until it waits for something; then its function returns, and is called again
@@ -4770,8 +4942,9 @@ static inline plim_executor loop_scheduler_executor(loop_scheduler *l)
  * by a switch over the line.
  *
  * One that awaits an event is in the event's list, under its lock. Whoever takes it off, the setter
- * or the loop (a timeout, the end), resumes it; so that happens once. The loop has a list of
- * its own of those that await something, to find them when it is closed.
+ * or the loop (a timeout, the end), resumes it; so that happens once. One that waits for a limiter
+ * does so by await_: see core/await.h. The loop has a list of its own of those that wait, to find
+ * them when it is closed.
  */
 static inline void loop_scheduler_resume_(loop_scheduler_coroutine *co, int status)
 {
@@ -4792,8 +4965,22 @@ static inline loop_scheduler_coroutine *loop_scheduler_of_kept_(plim_node_ *node
                                                 offsetof(loop_scheduler_coroutine, kept_));
 }
 
-/* No longer awaits its event. */
-static inline void loop_scheduler_forget_event_(loop_scheduler_coroutine *co)
+/* The limiter has answered: what LOOP_ENTER and the like say to the coroutine. */
+static inline void loop_scheduler_answer_(loop_scheduler_coroutine *co, int status)
+{
+    co->status = status;
+    co->result = -status;
+    for (int i = 0; i < LOOP_SCHEDULER_HELD_ && status == 0 && co->entering_ != NULL; i++) {
+        if (co->held_[i] == NULL) {
+            co->held_[i] = co->entering_;
+            co->entering_ = NULL;
+        }
+    }
+    co->entering_ = NULL;
+}
+
+/* It does not wait any more. `status`: how it goes on, if the limiter has no other answer. */
+PLIM_SLOW_ int loop_scheduler_wait_over_(loop_scheduler_coroutine *co, int status)
 {
     loop_scheduler *l = co->loop_;
     loop_scheduler_lock_(l);
@@ -4804,24 +4991,32 @@ static inline void loop_scheduler_forget_event_(loop_scheduler_coroutine *co)
     }
     co->timer_.state_ = LOOP_SCHEDULER_IDLE_;
     loop_scheduler_unlock_(l);
+    co->waits_ = false;
+    if (co->event_ == NULL) {
+        status = co->await_.end(&co->await_, status);
+        loop_scheduler_answer_(co, status);
+    }
     co->event_ = NULL;
+    return status;
 }
 
-/* Its task: the event was set, or it goes on for another reason. */
+/* Its task: what it waited for has come, or it goes on for another reason. */
 static inline void loop_scheduler_resumed_(loop_scheduler_task *task, int status)
 {
     loop_scheduler_coroutine *co = (loop_scheduler_coroutine *)task->arg;
-    if (co->event_ != NULL) {
-        loop_scheduler_forget_event_(co);
+    status = status != 0 && !co->told_ ? status : co->next_;
+    if (co->waits_) {
+        status = loop_scheduler_wait_over_(co, status);
     }
-    loop_scheduler_resume_(co, status != 0 && !co->told_ ? status : co->next_);
+    loop_scheduler_resume_(co, status);
 }
 
-/* Queues its task: it goes on with that status. Any thread, once for each wait. */
-static inline void loop_scheduler_push_resumed_(loop_scheduler_coroutine *co, int status)
+/* Queues its task: it goes on with that status. Any thread, once for each wait. The function of the
+ * task is set when the coroutine begins, so a file without coroutines does not contain it. */
+PLIM_SLOW_ void loop_scheduler_push_resumed_(loop_scheduler_coroutine *co, int status)
 {
     co->next_ = status;
-    loop_scheduler_prepare_(&co->resume_, loop_scheduler_resumed_, co);
+    loop_scheduler_prepare_(&co->resume_, co->resume_.run, co);
     co->loop_->slow_->push(co->loop_, &co->resume_, true);
 }
 
@@ -4871,22 +5066,62 @@ static inline bool loop_scheduler_event_is_set(loop_scheduler_event *event)
     return is_set;
 }
 
-/* The timer of an await is due, or cancelled by close. */
-static inline void loop_scheduler_await_timed_out_(loop_scheduler_timer *timer, int status)
+/* Ends its wait; false if somebody else has: then its task is on the way. */
+PLIM_SLOW_ bool loop_scheduler_give_up_(loop_scheduler_coroutine *co)
+{
+    return co->event_ != NULL ? loop_scheduler_unlist_(co) : co->await_.give_up(&co->await_);
+}
+
+/* The timer of a wait is due, or cancelled by close. Then a wait for an event goes on without a
+ * limit: the loop ends it when nothing else is left. One for a limiter goes on with its limit during
+ * a drain, and else ends. */
+PLIM_SLOW_ void loop_scheduler_wait_timed_out_(loop_scheduler_timer *timer, int status)
 {
     loop_scheduler_coroutine *co = (loop_scheduler_coroutine *)timer->arg;
-    if (status == 0 && /* else the loop is being closed, which resumes it if the event does not */
-        loop_scheduler_unlist_(co)) { /* else its task is on the way */
-        loop_scheduler_forget_event_(co);
-        loop_scheduler_resume_(co, ETIMEDOUT);
+    loop_scheduler *l = co->loop_;
+    const bool ends = status == 0 || co->event_ == NULL;
+    const bool drains = status != 0 && loop_scheduler_stage_(l) < PLIM_ABORTING_;
+    if (ends && drains && /* a start takes the time from now */
+        l->slow_->start_timer(l, timer, timer->timer_.at - loop_scheduler_now_(l), 0, true) == 0) {
+        return;
     }
+    if (ends && loop_scheduler_give_up_(co)) {
+        status = status == 0 ? ETIMEDOUT : status;
+        loop_scheduler_resume_(co, loop_scheduler_wait_over_(co, status));
+    }
+}
+
+/* It waits from here on; false if a limit was set and cannot be kept, for the loop is being closed.
+ * The wait may be over already: then its task is in the queue of this very thread. */
+PLIM_SLOW_ bool loop_scheduler_suspend_(loop_scheduler_coroutine *co, int64_t timeout_ns)
+{
+    loop_scheduler *l = co->loop_;
+    loop_scheduler_lock_(l);
+    plim_append_(&l->suspended_, &co->kept_);
+    l->figures_.suspended++;
+    loop_scheduler_unlock_(l);
+    co->waits_ = true;
+    co->patient_ = false;
+    if (timeout_ns == PLIM_FOREVER) {
+        return true;
+    }
+    co->timer_.run = loop_scheduler_wait_timed_out_;
+    co->timer_.arg = co;
+    const bool drains = co->event_ == NULL && loop_scheduler_stage_(l) < PLIM_ABORTING_;
+    int error = l->slow_->start_timer(l, &co->timer_, timeout_ns, 0, co->told_ || drains);
+    co->patient_ = co->told_ && error == 0;
+    if (error == 0 || co->event_ != NULL || !loop_scheduler_give_up_(co)) {
+        return true; /* if it is refused for an event, the end resumes the coroutine */
+    }
+    loop_scheduler_wait_over_(co, ECANCELED);
+    co->told_ = true;
+    return false;
 }
 
 /* Awaits an event; false if it need not, or must not, wait for it. */
 static inline bool loop_scheduler_await_(loop_scheduler_coroutine *co, loop_scheduler_event *event,
                                          int64_t timeout_ns)
 {
-    loop_scheduler *l = co->loop_;
     plim_spin_lock_(&event->lock_);
     bool waits = plim_load_relaxed_(&event->set_) == 0;
     co->status = waits && timeout_ns <= 0 ? ETIMEDOUT : 0;
@@ -4897,23 +5132,72 @@ static inline bool loop_scheduler_await_(loop_scheduler_coroutine *co, loop_sche
         plim_append_(&event->awaiting_, &co->node_);
     }
     plim_spin_unlock_(&event->lock_);
-    if (!waits) {
-        return false;
-    }
-    loop_scheduler_lock_(l);
-    plim_append_(&l->suspended_, &co->kept_);
-    l->figures_.suspended++;
-    loop_scheduler_unlock_(l);
-    co->patient_ = false;
-    if (timeout_ns != PLIM_FOREVER) {
-        co->timer_.run = loop_scheduler_await_timed_out_;
-        co->timer_.arg = co;
-        /* If it is refused, the end resumes the coroutine. */
-        int error = l->slow_->start_timer(l, &co->timer_, timeout_ns, 0, co->told_);
-        co->patient_ = co->told_ && error == 0;
-    }
-    return true;
+    return waits && loop_scheduler_suspend_(co, timeout_ns);
 }
+
+/* ---- Limiters ---- */
+
+/* The limiter has ended the wait. Any thread. */
+static inline void loop_scheduler_awaited_(plim_await_ *await)
+{
+    loop_scheduler_push_resumed_(
+        (loop_scheduler_coroutine *)(void *)((char *)await -
+                                             offsetof(loop_scheduler_coroutine, await_)),
+        0);
+}
+
+/* Before it waits for that limiter, or for one of its jobs: says who it is. What those hold that
+ * wait for its end waits with it. */
+static inline plim_await_ *loop_scheduler_about_to_wait_(loop_scheduler_coroutine *co,
+                                                         const void *limiter)
+{
+    co->await_.resume = loop_scheduler_awaited_;
+    co->await_.job = co->job;
+    co->await_.held = 0;
+    for (const loop_scheduler_coroutine *at = co; at != NULL; at = at->caller_) {
+        for (int i = 0; i < LOOP_SCHEDULER_HELD_; i++) {
+            co->await_.held += limiter != NULL && at->held_[i] == limiter;
+        }
+    }
+    return &co->await_;
+}
+
+/* The same to enter it; NULL if it cannot hold one permit more. */
+static inline plim_await_ *loop_scheduler_about_to_enter_(loop_scheduler_coroutine *co,
+                                                          void *limiter)
+{
+    bool room = false;
+    for (int i = 0; i < LOOP_SCHEDULER_HELD_; i++) {
+        room = room || co->held_[i] == NULL;
+    }
+    co->entering_ = limiter;
+    return room ? loop_scheduler_about_to_wait_(co, limiter) : NULL;
+}
+
+/* The limiter's answer; false if it need not wait. */
+static inline bool loop_scheduler_awaits_(loop_scheduler_coroutine *co, int answer)
+{
+    if (answer == PLIM_AWAITS_) {
+        return loop_scheduler_suspend_(co, co->await_.timeout_ns);
+    }
+    loop_scheduler_answer_(co, answer);
+    return false;
+}
+
+/* Does it have a permit of that limiter? Then it has one fewer. */
+static inline bool loop_scheduler_drops_(loop_scheduler_coroutine *co, const void *limiter)
+{
+    int at = LOOP_SCHEDULER_HELD_ - 1;
+    while (at >= 0 && (limiter == NULL || co->held_[at] != limiter)) {
+        at--;
+    }
+    if (at >= 0) {
+        co->held_[at] = NULL;
+    }
+    return at >= 0;
+}
+
+/* ---- Time, work, and each other ---- */
 
 /* The timer of a sleep is due, or cancelled by close. */
 static inline void loop_scheduler_slept_(loop_scheduler_timer *timer, int status)
@@ -4959,13 +5243,68 @@ static inline bool loop_scheduler_offload_for_(loop_scheduler_coroutine *co,
     return error == 0;
 }
 
+/* What it has entered it leaves. */
+static inline void loop_scheduler_leave_all_(loop_scheduler_coroutine *co)
+{
+    for (int i = LOOP_SCHEDULER_HELD_ - 1; i >= 0; i--) {
+        void *held = co->held_[i];
+        co->held_[i] = NULL;
+        if (held != NULL) {
+            co->await_.leave(held);
+        }
+    }
+}
+
 static inline void loop_scheduler_end_coroutine_(loop_scheduler_coroutine *co)
 {
     void (*done)(loop_scheduler_coroutine *) = co->done;
+    loop_scheduler_coroutine *caller = co->caller_;
+    loop_scheduler_leave_all_(co);
+    if (caller != NULL) {
+        caller->result = co->result;
+        caller->next_ = co->told_ && !caller->told_ ? ECANCELED : 0;
+        co->caller_ = NULL;
+    }
     plim_store_release_(&co->alive_, 0); /* from here on it may be spawned again */
     if (done != NULL) {
         done(co);
     }
+    if (caller != NULL && caller->call_ == LOOP_SCHEDULER_CALLS_) {
+        caller->call_ = LOOP_SCHEDULER_CALLED_;
+    } else if (caller != NULL) {
+        loop_scheduler_push_resumed_(caller, caller->next_);
+    }
+}
+
+/* Calls another coroutine; false if it need not wait for its end. */
+static inline bool loop_scheduler_call_coroutine_(loop_scheduler_coroutine *co,
+                                                  loop_scheduler_coroutine *child)
+{
+    co->status = child == NULL || child->run == NULL       ? EINVAL
+                 : plim_load_acquire_(&child->alive_) != 0 ? EALREADY
+                                                           : 0;
+    if (co->status != 0) {
+        co->result = -co->status;
+        return false;
+    }
+    plim_store_relaxed_(&child->alive_, 1);
+    child->line_ = 0;
+    child->loop_ = co->loop_;
+    child->told_ = co->told_;
+    child->status = 0;
+    child->result = 0;
+    child->job = co->job;
+    child->caller_ = co;
+    child->resume_.run = loop_scheduler_resumed_;
+    co->call_ = LOOP_SCHEDULER_CALLS_;
+    child->run(child);
+    bool ended = co->call_ == LOOP_SCHEDULER_CALLED_;
+    co->call_ = LOOP_SCHEDULER_NO_CALL_;
+    if (ended) {
+        co->status = co->next_;
+        co->told_ = co->told_ || co->status == ECANCELED;
+    }
+    return !ended;
 }
 
 /* Its first task. */
@@ -4973,6 +5312,7 @@ static inline void loop_scheduler_spawned_(loop_scheduler_task *task, int status
 {
     loop_scheduler_coroutine *co = (loop_scheduler_coroutine *)task->arg;
     co->status = status;
+    task->run = loop_scheduler_resumed_;
     if (status == 0) {
         co->run(co);
     } else {
@@ -4998,6 +5338,7 @@ static inline int loop_scheduler_spawn(loop_scheduler *l, loop_scheduler_corouti
     co->line_ = 0;
     co->loop_ = l;
     co->told_ = false;
+    co->caller_ = NULL;
     loop_scheduler_prepare_(resume, loop_scheduler_spawned_, co);
     bool own = loop_scheduler_is_current(l);
     int error = own && loop_scheduler_stage_(l) >= PLIM_ABORTING_ ? ESHUTDOWN
@@ -5072,6 +5413,28 @@ PLIM_SLOW_ void loop_scheduler_lost_its_way_(loop_scheduler_coroutine *co)
 #define LOOP_OFFLOAD(co, executor, fn, arg) \
     LOOP_SUSPEND_(co, loop_scheduler_offload_for_((co), (executor), (fn), (arg)))
 
+#define LOOP_CALL(co, child) LOOP_SUSPEND_(co, loop_scheduler_call_coroutine_((co), (child)))
+
+/* Those of a limiter need bulkhead.h, too. */
+#define LOOP_ENTER(co, b) \
+    LOOP_SUSPEND_( \
+        co, loop_scheduler_awaits_( \
+                (co), bulkhead_await_enter_((b), loop_scheduler_about_to_enter_((co), (b)))))
+#define LOOP_ENTER_FOR(co, b, timeout_ns) \
+    LOOP_SUSPEND_( \
+        co, loop_scheduler_awaits_( \
+                (co), bulkhead_await_enter_for_((b), loop_scheduler_about_to_enter_((co), (b)), \
+                                                (timeout_ns))))
+#define LOOP_LEAVE(co, b) (loop_scheduler_drops_((co), (b)) ? bulkhead_leave(b) : EPERM)
+
+#define LOOP_WAIT(co, job) LOOP_WAIT_FOR(co, job, PLIM_FOREVER)
+#define LOOP_WAIT_FOR(co, job, timeout_ns) \
+    LOOP_SUSPEND_(co, \
+                  loop_scheduler_awaits_( \
+                      (co), bulkhead_await_job_( \
+                                (job), loop_scheduler_about_to_wait_((co), bulkhead_of_job_(job)), \
+                                (timeout_ns))))
+
 /* ==== src/loop_scheduler/close.h ============================================================== */
 
 /* The end: close and destroy. */
@@ -5088,9 +5451,9 @@ PLIM_SLOW_ void loop_scheduler_lost_its_way_(loop_scheduler_coroutine *co)
  *   OVER       nothing is left, nothing is accepted  nobody: the loop's thread leaves it
  *
  * It begins under the lock: stage_ is changed and all timers are cancelled in one section, and none
- * is started later, except by coroutines that have been told. So what is armed from then on are
- * waits of coroutines that clean up. They may last until somebody who closes has no time left, and
- * then are cancelled, too, in the section that makes until_ 0.
+ * is started later, except by coroutines: those that have been told, and those that wait for a
+ * limiter during a drain. Their waits may last until somebody who closes has no time left, and then
+ * are cancelled, too, in the section that makes until_ 0.
  */
 
 /* All timers are to be told that they are cancelled, in the order of their deadlines. */
@@ -5119,6 +5482,17 @@ static inline bool loop_scheduler_is_bare_(const loop_scheduler *l)
            l->figures_.suspended == 0;
 }
 
+/* Does a coroutine wait for a limiter? A drain lets it, and may hear from it. On the loop's thread,
+ * or when there is none. */
+PLIM_SLOW_ bool loop_scheduler_any_waits_for_limiter_(const loop_scheduler *l)
+{
+    bool any = false;
+    for (plim_node_ *at = l->suspended_.first; at != NULL && !any; at = at->next) {
+        any = loop_scheduler_of_kept_(at)->event_ == NULL;
+    }
+    return any;
+}
+
 /*
  * After a turn of a loop that is being closed: what remains to be done?
  *
@@ -5132,16 +5506,17 @@ PLIM_SLOW_ void loop_scheduler_wind_up_(loop_scheduler *l)
     loop_scheduler_lock_(l);
     l->recheck_ = false;
     bool late = l->until_ == 0;
-    bool cancels =
-        loop_scheduler_stage_(l) >= PLIM_ABORTING_ ||
-        (loop_scheduler_is_drained_(l) && l->figures_.offloaded == 0 && l->timers_.count == 0);
-    plim_node_ *suspended = cancels ? l->suspended_.first : NULL;
+    bool aborts = loop_scheduler_stage_(l) >= PLIM_ABORTING_;
+    bool cancels = aborts || (loop_scheduler_is_drained_(l) && l->figures_.offloaded == 0 &&
+                              l->timers_.count == 0);
     loop_scheduler_unlock_(l);
 
     /* The list is this thread's: the lock was for those who count. */
+    cancels = cancels && (aborts || !loop_scheduler_any_waits_for_limiter_(l));
+    plim_node_ *suspended = cancels ? l->suspended_.first : NULL;
     for (plim_node_ *at = suspended; at != NULL; at = at->next) {
         loop_scheduler_coroutine *co = loop_scheduler_of_kept_(at);
-        if ((late || !co->patient_) && loop_scheduler_unlist_(co)) {
+        if ((late || !co->patient_) && loop_scheduler_give_up_(co)) {
             loop_scheduler_push_resumed_(co, ECANCELED);
         }
     }

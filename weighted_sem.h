@@ -1919,7 +1919,8 @@ PLIM_FAST_ plim_node_ *plim_shift_(plim_list_ *list)
 
 /*
  * Somebody who sleeps. It lives on its owner's stack and is a member of at most one list, under the
- * lock. (A caller of a bulkhead waits by another node, and uses this one to be woken.)
+ * lock. (A caller of a bulkhead waits by another node, and uses this one to be woken.) If `notify`
+ * is set it is no thread but a coroutine: then that is called instead of `wake`, see await.h.
  *
  * Its end is decided once, by `state`: whoever ends the wait changes WAITING to ENDED under the
  * lock and takes it off its list, and gives `wake` its permit after the lock has been let go, the
@@ -1932,6 +1933,7 @@ typedef struct plim_waiter_ {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) state;
     plim_counter wake;
     int answer;
+    void (*notify)(struct plim_waiter_ *self); /* NULL: a thread sleeps on `wake` */
 } plim_waiter_;
 
 enum { PLIM_WAITING_, PLIM_ENDED_, PLIM_LEAVING_ };
@@ -1941,6 +1943,7 @@ static inline void plim_waiter_init_(plim_waiter_ *waiter)
     plim_store_relaxed_(&waiter->state, PLIM_WAITING_);
     plim_init_(&waiter->wake, 0);
     waiter->answer = 0;
+    waiter->notify = NULL;
 }
 
 /* Decides how a wait ends; false if the other side was faster. Relaxed: it publishes nothing,
@@ -2163,8 +2166,13 @@ PLIM_FAST_ uint64_t plim_gate_lock_(plim_gate_ *gate, int pauses)
 PLIM_CALLED_ void plim_wake_all_(plim_node_ *at)
 {
     for (plim_node_ *next; at != NULL; at = next) {
+        plim_waiter_ *waiter = (plim_waiter_ *)(void *)at;
         next = at->next; /* before it wakes: then its frame is gone */
-        plim_release_(&((plim_waiter_ *)(void *)at)->wake, 1);
+        if (waiter->notify != NULL) {
+            waiter->notify(waiter);
+        } else {
+            plim_release_(&waiter->wake, 1);
+        }
     }
 }
 
@@ -2396,20 +2404,24 @@ PLIM_SLOW_ bool plim_leads_here_(plim_goal_ *target, uint64_t self, const plim_c
     }
 }
 
-/* Before a wait of a thread that is at `innermost` (NULL: nowhere, and then all is well) for
- * target. False: it would wait for itself. True: it may wait, and then calls plim_wait_over_. */
-static inline bool plim_may_wait_(plim_place_ *innermost, plim_goal_ *target,
+/* Before a wait for target: says so in that place and those around it. `self`: the thread of these.
+ * False: it would wait for itself. True: it may, until plim_wait_over_. */
+PLIM_SLOW_ bool plim_may_wait_at_(plim_place_ *innermost, uint64_t self, plim_goal_ *target,
                                   const plim_counter *doubt)
 {
-    if (innermost == NULL) {
-        return true;
-    }
     plim_awaits_(innermost, target, doubt);
-    if (plim_leads_here_(target, plim_thread_id_(), doubt)) {
+    if (plim_leads_here_(target, self, doubt)) {
         plim_awaits_(innermost, NULL, NULL);
         return false;
     }
     return true;
+}
+
+/* The same for the calling thread, which is there (NULL: nowhere, and then all is well). */
+static inline bool plim_may_wait_(plim_place_ *innermost, plim_goal_ *target,
+                                  const plim_counter *doubt)
+{
+    return innermost == NULL || plim_may_wait_at_(innermost, plim_thread_id_(), target, doubt);
 }
 
 static inline void plim_wait_over_(plim_place_ *innermost)

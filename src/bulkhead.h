@@ -19,6 +19,8 @@
 #include "core/timers.h"
 #include "core/workers.h"
 #include "core/crew.h"
+#include "bulkhead/waits.h"
+#include "core/await.h"
 
 #include "bulkhead/word.h"
 #include "bulkhead/objects.h"
@@ -43,6 +45,7 @@
 #include "bulkhead/sync.h"
 #include "bulkhead/jobs.h"
 #include "bulkhead/invoke.h"
+#include "bulkhead/await.h"
 #include "bulkhead/whole.h"
 #include "bulkhead/figures.h"
 #include "bulkhead/init.h"

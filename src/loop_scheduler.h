@@ -17,6 +17,8 @@
 #include "core/timers.h"
 #include "core/stages.h"
 #include "core/workers.h"
+#include "bulkhead/waits.h"
+#include "core/await.h"
 
 #include "loop_scheduler/overview.h"
 #include "loop_scheduler/types.h"

@@ -99,11 +99,13 @@ static inline void bulkhead_end_early_(bulkhead *b, bulkhead_section_ *s, bulkhe
     bulkhead_add_ended_(s, job);
 }
 
-/* Ends the wait to which that leads, and takes it off the job; false if it gives up by itself. */
+/* Ends the wait to which that leads, and takes it off the job; false if it gives up by itself. Its
+ * edges end here: the job may go before a thread that is woken has come to it. */
 static inline bool bulkhead_end_await_(bulkhead_section_ *s, bulkhead_await_ **link)
 {
     bulkhead_await_ *at = *link;
     bool ends = plim_decide_(&at->waiter, PLIM_ENDED_);
+    plim_awaits_(at->here, NULL, NULL);
     if (ends) {
         *link = at->next;
         plim_append_(&s->woken, &at->waiter.node);

@@ -85,6 +85,23 @@ PLIM_CALLED_ int bulkhead_queue_up_(bulkhead *b, bulkhead_caller_ *self, int64_t
     }
 }
 
+/* Takes the last place in the queue, unless the wait would never end: 0, EDEADLK. */
+static inline int bulkhead_line_up_(bulkhead *b, bulkhead_section_ *s, bulkhead_caller_ *self,
+                                    bulkhead_blocked_ *blocked, int64_t since)
+{
+    if (bulkhead_is_too_deep_(b, s, blocked)) {
+        return EDEADLK;
+    }
+    plim_waiter_init_(&self->waiter);
+    plim_store_relaxed_(&self->entry.phase, BULKHEAD_CALLER_);
+    self->gone = self->nudged = self->owed = false;
+    self->since = since;
+    bulkhead_enqueue_(b, s, &self->entry);
+    blocked->queues = true;
+    bulkhead_block_(b, s, blocked, NULL, &self->waiter);
+    return 0;
+}
+
 /* Gets a permit, if need be after a wait, and tells nobody. `again`: for another attempt of a job
  * that was accepted, which is refused by an abort only. */
 PLIM_CALLED_ int bulkhead_get_in_(bulkhead *b, int64_t timeout_ns, int64_t since, bool again)
@@ -108,16 +125,7 @@ PLIM_CALLED_ int bulkhead_get_in_(bulkhead *b, int64_t timeout_ns, int64_t since
         s.word -= BULKHEAD_PERMIT_ONE_;
     } else if (error == 0) {
         blocked = bulkhead_blocked_here_(b, timeout_ns);
-        error = bulkhead_is_too_deep_(b, &s, &blocked) ? EDEADLK : 0;
-    }
-    if (error == 0 && !takes) {
-        plim_waiter_init_(&self.waiter);
-        plim_store_relaxed_(&self.entry.phase, BULKHEAD_CALLER_);
-        self.gone = self.nudged = self.owed = false;
-        self.since = since;
-        bulkhead_enqueue_(b, &s, &self.entry);
-        blocked.queues = true;
-        bulkhead_block_(b, &s, &blocked, NULL, &self.waiter);
+        error = bulkhead_line_up_(b, &s, &self, &blocked, since);
     }
     bulkhead_unlock_(b, &s);
     if (error == 0 && !takes) {

@@ -21,7 +21,9 @@ static inline const bulkhead_slow_ *bulkhead_slow_functions_(void)
                                              bulkhead_close_,
                                              bulkhead_destroy_,
                                              bulkhead_snapshot_,
-                                             plim_here_};
+                                             plim_here_,
+                                             bulkhead_lock_,
+                                             bulkhead_unlock_};
     return &functions;
 }
 

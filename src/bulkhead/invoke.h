@@ -40,7 +40,7 @@ PLIM_SLOW_ int bulkhead_await_own_(bulkhead *b, bulkhead_job *job, int64_t until
     const bool past = bulkhead_is_past_(job, true);
     const bool told = blocked->told;
     if (!past && !told) {
-        bulkhead_join_(job, &self, true);
+        bulkhead_join_(job, &self, NULL, true);
     }
     bulkhead_unlock_(b, &s);
     return past ? 0 : told ? EDEADLK : bulkhead_sleep_(b, job, &self, bulkhead_left_(until));

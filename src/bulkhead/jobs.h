@@ -89,14 +89,34 @@ static inline bool bulkhead_is_past_(const bulkhead_job *job, bool returned)
     return phase == BULKHEAD_DONE_ || (phase == BULKHEAD_OVERDUE_ && !returned);
 }
 
-/* The calling thread waits for the end of the job from here on. */
-static inline void bulkhead_join_(bulkhead_job *job, bulkhead_await_ *self, bool returned)
+/* From here on this waits for the end of the job. */
+static inline void bulkhead_join_(bulkhead_job *job, bulkhead_await_ *self, plim_place_ *here,
+                                  bool returned)
 {
     plim_waiter_init_(&self->waiter);
+    self->here = here;
     self->returned = returned;
     self->gone = false;
     self->next = job->waiters_;
     job->waiters_ = self;
+}
+
+/* It gives up, and does not wait for the job any more. Under the lock. If its wait was taken off
+ * the job already, the job may be gone, and the bulkhead stays for this. Otherwise the job may go
+ * after it. */
+static inline void bulkhead_leave_job_waiters_(bulkhead *b, bulkhead_job *job,
+                                               bulkhead_await_ *self)
+{
+    bulkhead_await_ **at = &job->waiters_;
+    if (self->gone) {
+        b->busy--;
+        return;
+    }
+    plim_awaits_(self->here, NULL, NULL);
+    while (*at != self) {
+        at = &(*at)->next;
+    }
+    *at = self->next;
 }
 
 /* Sleeps until that end, or as long as it may: 0, ETIMEDOUT, EDEADLK. If its wait was ended,
@@ -107,18 +127,31 @@ PLIM_SLOW_ int bulkhead_sleep_(bulkhead *b, bulkhead_job *job, bulkhead_await_ *
     int error = plim_sleep_(&self->waiter, timeout_ns, false);
     if (error == ETIMEDOUT) {
         bulkhead_section_ s = bulkhead_lock_(b);
-        if (self->gone) {
-            b->busy--;
-        } else {
-            bulkhead_await_ **at = &job->waiters_;
-            while (*at != self) {
-                at = &(*at)->next;
-            }
-            *at = self->next;
-        }
+        bulkhead_leave_job_waiters_(b, job, self);
         bulkhead_unlock_(b, &s);
     }
     return error;
+}
+
+/* A section to wait for a job. If it came too late for an abort, what that left is ours to conclude,
+ * which may be this very job: so it is done before, and once more. */
+PLIM_SLOW_ bulkhead_section_ bulkhead_lock_to_wait_(bulkhead *b)
+{
+    bulkhead_section_ s = b->slow->lock(b);
+    while (s.ended != NULL) {
+        b->slow->unlock(b, &s);
+        s = b->slow->lock(b);
+    }
+    return s;
+}
+
+/* Would nobody be left to go on, if that waited for the job? Not if the job has timed out, and its
+ * done is being called. */
+PLIM_SLOW_ bool bulkhead_is_too_deep_for_(const bulkhead *b, const bulkhead_section_ *s,
+                                          const bulkhead_job *job, const bulkhead_blocked_ *self)
+{
+    return plim_load_relaxed_(&job->entry_.phase) < BULKHEAD_STUCK_ &&
+           bulkhead_is_too_deep_(b, s, self);
 }
 
 PLIM_CALLED_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
@@ -134,21 +167,17 @@ PLIM_CALLED_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
         return EDEADLK;
     }
     bulkhead_await_ self;
-    bulkhead_section_ s = bulkhead_lock_(b);
-    while (s.ended != NULL) {    /* it came too late for an abort, and is ours to conclude */
-        bulkhead_unlock_(b, &s); /* which does so */
-        s = bulkhead_lock_(b);   /* and once more */
-    }
+    bulkhead_section_ s = bulkhead_lock_to_wait_(b);
     uint64_t phase = plim_load_relaxed_(&job->entry_.phase);
     bulkhead_blocked_ blocked = bulkhead_blocked_here_(b, timeout_ns);
     bool past = bulkhead_is_past_(job, false);
     bool never = bulkhead_waits_for_us_(b, job) ||
-                 (phase < BULKHEAD_STUCK_ && bulkhead_is_too_deep_(b, &s, &blocked)) ||
+                 bulkhead_is_too_deep_for_(b, &s, job, &blocked) ||
                  (phase < BULKHEAD_RUNNING_ && bulkhead_keeps_others_(b)) ||
                  (phase == BULKHEAD_RUNNING_ && bulkhead_is_executor_(b)); /* it is away */
     int error = past ? 0 : never ? EDEADLK : 0;
     if (!past && !never) {
-        bulkhead_join_(job, &self, false);
+        bulkhead_join_(job, &self, here, false);
         bulkhead_block_(b, &s, &blocked, job, &self.waiter);
     }
     bulkhead_unlock_(b, &s);
@@ -170,7 +199,7 @@ PLIM_SLOW_ int bulkhead_reclaim_slow_(bulkhead_job *job, int64_t timeout_ns)
     bool never = bulkhead_is_ours_(b, job) || bulkhead_is_too_deep_(b, &s, &blocked);
     int error = past ? 0 : never ? EDEADLK : 0;
     if (!past && !never) {
-        bulkhead_join_(job, &self, true);
+        bulkhead_join_(job, &self, NULL, true);
         bulkhead_block_(b, &s, &blocked, job, &self.waiter);
     }
     bulkhead_unlock_(b, &s);

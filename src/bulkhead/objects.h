@@ -24,8 +24,8 @@
  *   ENDING      ended, of a section  whoever ended it, when done has returned: DONE
  *   DONE        nothing              submit, as NEW
  *
- * A job that is AWAY has left its runner, and is listed in running. Whoever finishes it is its runner
- * from then on; a second one finds it FINISHED.
+ * A job that is AWAY has left its runner, and is listed in running. Whoever finishes it is its
+ * runner from then on; a second one finds it FINISHED.
  *
  * A job of a sync bulkhead is RUNNING from when it is accepted, also while it waits between two
  * attempts, and then ENDING; its permit is given back after done, unless it is detached.
@@ -51,12 +51,6 @@ enum {
     BULKHEAD_DONE_,
     BULKHEAD_CALLER_ /* it is no job, but a caller of enter */
 };
-
-/* A place in the queue: of a job, or of a caller of enter. */
-typedef struct bulkhead_entry_ {
-    plim_node_ node; /* the first member: a node of the queue is an entry */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) phase;
-} bulkhead_entry_;
 
 /* Fields without '_' are public; the manual describes them, above bulkhead_histogram. The first 64
  * bytes are what goes from the submitter to the worker and back. The other fields are written only
@@ -120,23 +114,6 @@ typedef struct bulkhead_stay_ {
     } more;
 } bulkhead_stay_;
 
-/* A thread that waits for the end of a job; on its stack. */
-typedef struct bulkhead_await_ {
-    plim_waiter_ waiter;
-    struct bulkhead_await_ *next; /* of the same job */
-    bool returned;                /* it waits until the body has returned, whatever the timeout */
-    bool gone;                    /* it gives up, and was taken off the job already */
-} bulkhead_await_;
-
-/* A caller of enter that waits; on its stack. */
-typedef struct bulkhead_caller_ {
-    plim_waiter_ waiter;
-    bulkhead_entry_ entry;
-    bool gone;     /* it gives up, and was taken out of the queue already */
-    bool nudged;   /* BULKHEAD_UNFAIR: was woken, and has not looked yet */
-    bool owed;     /* and found nothing: the next time it gets the permit itself */
-    int64_t since; /* (BULKHEAD_TIMINGS) */
-} bulkhead_caller_;
 enum { BULKHEAD_NUDGED_ = -1 }; /* the answer to its wait: look for yourself */
 
 /* A submitter that waits for a place in the queue; on its stack. */
@@ -157,26 +134,6 @@ typedef struct bulkhead_worker_ {
     bool leaves;                   /* it is not in `threads` any more, and ends */
     struct bulkhead_worker_ *next; /* of all */
 } bulkhead_worker_;
-
-/* A thread that holds permits, or is a worker, and waits for this very bulkhead: for a job, or to
- * be let in. On its stack. */
-typedef struct bulkhead_blocked_ {
-    plim_node_ node; /* the first member */
-    uint64_t thread;
-    uint64_t held;        /* permits */
-    bulkhead_job *mine;   /* the job that the thread runs, or NULL */
-    bulkhead_job *job;    /* what it waits for; NULL: to be let in */
-    plim_waiter_ *waiter; /* its wait; if it owns the job, that for a place in the queue */
-    struct bulkhead_blocked_ *outer; /* an earlier wait of the same thread, or NULL */
-    bulkhead_stay_ *works;           /* of a worker in `threads`, or NULL */
-    bool serves;                     /* it is in the executor's loop, and so keeps what is ready */
-    bool limited;                    /* the wait ends by itself */
-    bool owns;    /* the job is on its stack, and not limited once it has begun */
-    bool told;    /* if it owns the job: the wait would never end, and its call returns EDEADLK */
-    bool queues;  /* it waits in the queue, as a caller of enter */
-    bool covered; /* an inner wait counts instead */
-    bool listed;
-} bulkhead_blocked_;
 
 /* What the calls of the API do when their fast path does not do. init puts a pointer to these into
  * the bulkhead. So a file that only enters or submits contains its fast paths, and the rest is in
@@ -200,7 +157,9 @@ typedef struct bulkhead_slow_ {
     int (*close)(bulkhead *b, int how, int64_t timeout_ns);
     int (*destroy)(bulkhead *b);
     bulkhead_stats (*snapshot)(bulkhead *b);
-    plim_place_ **(*here)(void); /* where a thread is */
+    plim_place_ **(*here)(void);                          /* where a thread is */
+    struct bulkhead_section_ (*lock)(struct bulkhead *b); /* for coroutines, see await.h */
+    void (*unlock)(struct bulkhead *b, struct bulkhead_section_ *s);
 } bulkhead_slow_;
 
 /* What init was told, with the defaults filled in. */

@@ -107,7 +107,8 @@ static inline void bulkhead_note_peaks_(bulkhead *b, uint64_t word)
 
 /* Must every change be made in a frozen section? While somebody waits for a place or for quiet, and
  * once it is closing. After a resize, until enough permits have come back. With BULKHEAD_UNFAIR,
- * while a caller may have been nudged. Close, cancel and finish alone concern a thread that rests. */
+ * while a caller may have been nudged. A thread that rests needs no look: close, cancel and finish
+ * alone concern it. */
 static inline bool bulkhead_is_watched_(const bulkhead *b, uint64_t word)
 {
     return b->room.first != NULL || b->quiet.first != NULL || b->stage != PLIM_OPEN_ ||

@@ -88,8 +88,13 @@ PLIM_FAST_ uint64_t plim_gate_lock_(plim_gate_ *gate, int pauses)
 PLIM_CALLED_ void plim_wake_all_(plim_node_ *at)
 {
     for (plim_node_ *next; at != NULL; at = next) {
+        plim_waiter_ *waiter = (plim_waiter_ *)(void *)at;
         next = at->next; /* before it wakes: then its frame is gone */
-        plim_release_(&((plim_waiter_ *)(void *)at)->wake, 1);
+        if (waiter->notify != NULL) {
+            waiter->notify(waiter);
+        } else {
+            plim_release_(&waiter->wake, 1);
+        }
     }
 }
 

@@ -191,20 +191,24 @@ PLIM_SLOW_ bool plim_leads_here_(plim_goal_ *target, uint64_t self, const plim_c
     }
 }
 
-/* Before a wait of a thread that is at `innermost` (NULL: nowhere, and then all is well) for
- * target. False: it would wait for itself. True: it may wait, and then calls plim_wait_over_. */
-static inline bool plim_may_wait_(plim_place_ *innermost, plim_goal_ *target,
+/* Before a wait for target: says so in that place and those around it. `self`: the thread of these.
+ * False: it would wait for itself. True: it may, until plim_wait_over_. */
+PLIM_SLOW_ bool plim_may_wait_at_(plim_place_ *innermost, uint64_t self, plim_goal_ *target,
                                   const plim_counter *doubt)
 {
-    if (innermost == NULL) {
-        return true;
-    }
     plim_awaits_(innermost, target, doubt);
-    if (plim_leads_here_(target, plim_thread_id_(), doubt)) {
+    if (plim_leads_here_(target, self, doubt)) {
         plim_awaits_(innermost, NULL, NULL);
         return false;
     }
     return true;
+}
+
+/* The same for the calling thread, which is there (NULL: nowhere, and then all is well). */
+static inline bool plim_may_wait_(plim_place_ *innermost, plim_goal_ *target,
+                                  const plim_counter *doubt)
+{
+    return innermost == NULL || plim_may_wait_at_(innermost, plim_thread_id_(), target, doubt);
 }
 
 static inline void plim_wait_over_(plim_place_ *innermost)

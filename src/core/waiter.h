@@ -3,7 +3,8 @@
 
 /*
  * Somebody who sleeps. It lives on its owner's stack and is a member of at most one list, under the
- * lock. (A caller of a bulkhead waits by another node, and uses this one to be woken.)
+ * lock. (A caller of a bulkhead waits by another node, and uses this one to be woken.) If `notify`
+ * is set it is no thread but a coroutine: then that is called instead of `wake`, see await.h.
  *
  * Its end is decided once, by `state`: whoever ends the wait changes WAITING to ENDED under the
  * lock and takes it off its list, and gives `wake` its permit after the lock has been let go, the
@@ -16,6 +17,7 @@ typedef struct plim_waiter_ {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) state;
     plim_counter wake;
     int answer;
+    void (*notify)(struct plim_waiter_ *self); /* NULL: a thread sleeps on `wake` */
 } plim_waiter_;
 
 enum { PLIM_WAITING_, PLIM_ENDED_, PLIM_LEAVING_ };
@@ -25,6 +27,7 @@ static inline void plim_waiter_init_(plim_waiter_ *waiter)
     plim_store_relaxed_(&waiter->state, PLIM_WAITING_);
     plim_init_(&waiter->wake, 0);
     waiter->answer = 0;
+    waiter->notify = NULL;
 }
 
 /* Decides how a wait ends; false if the other side was faster. Relaxed: it publishes nothing,

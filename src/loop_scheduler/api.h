@@ -71,8 +71,11 @@ typedef struct loop_scheduler_options {
  *     int status;                                            how the last LOOP_ macro ended: 0,
  *                                                            ECANCELED, ETIMEDOUT, or why it was
  *                                                            refused
- *     int result;                                            of the last LOOP_OFFLOAD; minus status
- *                                                            if its function was not called
+ *     int result;                                            of the last LOOP_OFFLOAD or LOOP_CALL;
+ *                                                            minus status if nothing was called,
+ *                                                            and after LOOP_ENTER and LOOP_WAIT
+ *     struct bulkhead_job *job;                              the job that it works for, or NULL:
+ *                                                            see LOOP_WAIT
  */
 
 /* All of one instant. The queue holds tasks, and also calls, ends of offloaded work, resumed
@@ -242,8 +245,18 @@ static inline plim_executor loop_scheduler_executor(loop_scheduler *l);
  *     LOOP_YIELD(co)                           until all have run that are queued now
  *     LOOP_OFFLOAD(co, executor, fn, arg)      until fn(arg) has returned co->result there; or
  *                                              status says why it was refused
+ *     LOOP_CALL(co, &child)                    until another coroutine has come to its end
  *     LOOP_EXIT(co)                            ends it here
  *     LOOP_END(co)                             once, where it ends
+ *
+ * And with bulkhead.h, included before or after this header:
+ *
+ *     LOOP_ENTER(co, &bulkhead)                until it has a permit, as bulkhead_enter
+ *     LOOP_ENTER_FOR(co, &bulkhead, timeout_ns)     likewise, as bulkhead_enter_for
+ *     LOOP_LEAVE(co, &bulkhead)                gives it back. Does not wait; an int: 0, or EPERM if
+ *                                              it has none
+ *     LOOP_WAIT(co, &job)                      until the job is done, as bulkhead_wait
+ *     LOOP_WAIT_FOR(co, &job, timeout_ns)      likewise; or status ETIMEDOUT
  *
  * They stand in the function that is co->run, one per line. Not inside of a switch of yours: that
  * does not compile. (In a switch over 64 bits it does. Then PLIM_ASSERT ends the program when the
@@ -255,7 +268,8 @@ static inline plim_executor loop_scheduler_executor(loop_scheduler *l);
  * that it may still wait, to put things in order. LOOP_SLEEP and LOOP_AWAIT_FOR take the time that
  * they are given, with DRAIN and with NOW, until the time of whoever closes is over. Then they end
  * with ECANCELED, and so does each later one, at once. LOOP_AWAIT ends with ECANCELED again, as
- * soon as nothing else is left; with NOW at once. LOOP_OFFLOAD is refused with NOW.
+ * soon as nothing else is left; with NOW at once. LOOP_OFFLOAD is refused with NOW. A wait for a
+ * bulkhead goes on during a DRAIN, and ends with ECANCELED by NOW.
  *
  * A coroutine that does not end keeps the loop from ending. If somebody else still writes into its
  * memory, it must not end: let whoever writes set an event when that is done, and wait for it in
@@ -266,6 +280,32 @@ static inline plim_executor loop_scheduler_executor(loop_scheduler *l);
  *         }
  *
  * And close with enough time. When that is over this loop does spin until the event is set.
+ *
+ * LOOP_ENTER stands in the line of bulkhead_enter and of jobs, first come, first served, and no
+ * thread waits. Status is 0 if it has the permit, or else why not: EAGAIN (full), ETIMEDOUT,
+ * ESHUTDOWN (the bulkhead), ECANCELED (this loop), EDEADLK, EOVERFLOW (it has 4 permits already).
+ * co->result is minus that: it is 0 only if it has the permit. What it has entered and not left by
+ * its end, it leaves then.
+ *
+ *         LOOP_ENTER(co, &database);
+ *         if (co->status == 0) {
+ *             LOOP_OFFLOAD(co, &pool, query, request);
+ *             LOOP_LEAVE(co, &database);
+ *         }
+ *
+ * LOOP_WAIT has the answers of bulkhead_wait, and ECANCELED. If the coroutine is the body of a job
+ * that has returned BULKHEAD_LATER, set co->job to that job before you spawn it. Then its permit
+ * counts as the coroutine's. Do not finish that job while the coroutine waits.
+ *
+ * EDEADLK: it has permits of the bulkhead by LOOP_ENTER or by co->job, and all others are with
+ * those that wait for it as well; or it waits for a job that waits for co->job. One of those in
+ * such a circle is told. What its caller has (LOOP_CALL) counts, too.
+ *
+ * LOOP_CALL runs child->run(child) from its beginning, on this very stack until it first waits. The
+ * child has `run` and `arg` set, and is otherwise all zero or has ended. It works for the same job,
+ * and is told of the closing as this one is. When it has ended, and its `done` has returned,
+ * co->result is child->result, and co->status is 0 or ECANCELED. Refused: EALREADY it has not
+ * ended; EINVAL it has no function. Its memory is yours when this one goes on.
  */
 
 /* Begins a coroutine, which runs on the loop until it ends with LOOP_END or LOOP_EXIT. Any thread.

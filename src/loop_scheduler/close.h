@@ -12,9 +12,9 @@
  *   OVER       nothing is left, nothing is accepted  nobody: the loop's thread leaves it
  *
  * It begins under the lock: stage_ is changed and all timers are cancelled in one section, and none
- * is started later, except by coroutines that have been told. So what is armed from then on are
- * waits of coroutines that clean up. They may last until somebody who closes has no time left, and
- * then are cancelled, too, in the section that makes until_ 0.
+ * is started later, except by coroutines: those that have been told, and those that wait for a
+ * limiter during a drain. Their waits may last until somebody who closes has no time left, and then
+ * are cancelled, too, in the section that makes until_ 0.
  */
 
 /* All timers are to be told that they are cancelled, in the order of their deadlines. */
@@ -43,6 +43,17 @@ static inline bool loop_scheduler_is_bare_(const loop_scheduler *l)
            l->figures_.suspended == 0;
 }
 
+/* Does a coroutine wait for a limiter? A drain lets it, and may hear from it. On the loop's thread,
+ * or when there is none. */
+PLIM_SLOW_ bool loop_scheduler_any_waits_for_limiter_(const loop_scheduler *l)
+{
+    bool any = false;
+    for (plim_node_ *at = l->suspended_.first; at != NULL && !any; at = at->next) {
+        any = loop_scheduler_of_kept_(at)->event_ == NULL;
+    }
+    return any;
+}
+
 /*
  * After a turn of a loop that is being closed: what remains to be done?
  *
@@ -56,16 +67,17 @@ PLIM_SLOW_ void loop_scheduler_wind_up_(loop_scheduler *l)
     loop_scheduler_lock_(l);
     l->recheck_ = false;
     bool late = l->until_ == 0;
-    bool cancels =
-        loop_scheduler_stage_(l) >= PLIM_ABORTING_ ||
-        (loop_scheduler_is_drained_(l) && l->figures_.offloaded == 0 && l->timers_.count == 0);
-    plim_node_ *suspended = cancels ? l->suspended_.first : NULL;
+    bool aborts = loop_scheduler_stage_(l) >= PLIM_ABORTING_;
+    bool cancels = aborts || (loop_scheduler_is_drained_(l) && l->figures_.offloaded == 0 &&
+                              l->timers_.count == 0);
     loop_scheduler_unlock_(l);
 
     /* The list is this thread's: the lock was for those who count. */
+    cancels = cancels && (aborts || !loop_scheduler_any_waits_for_limiter_(l));
+    plim_node_ *suspended = cancels ? l->suspended_.first : NULL;
     for (plim_node_ *at = suspended; at != NULL; at = at->next) {
         loop_scheduler_coroutine *co = loop_scheduler_of_kept_(at);
-        if ((late || !co->patient_) && loop_scheduler_unlist_(co)) {
+        if ((late || !co->patient_) && loop_scheduler_give_up_(co)) {
             loop_scheduler_push_resumed_(co, ECANCELED);
         }
     }

@@ -1,4 +1,4 @@
-/* Coroutines, and the events that they await. */
+/* Coroutines: what they wait for, and how they go on. */
 
 /*
  * A coroutine runs until it waits for something; then its function returns, and is called again
@@ -6,8 +6,9 @@
  * by a switch over the line.
  *
  * One that awaits an event is in the event's list, under its lock. Whoever takes it off, the setter
- * or the loop (a timeout, the end), resumes it; so that happens once. The loop has a list of
- * its own of those that await something, to find them when it is closed.
+ * or the loop (a timeout, the end), resumes it; so that happens once. One that waits for a limiter
+ * does so by await_: see core/await.h. The loop has a list of its own of those that wait, to find
+ * them when it is closed.
  */
 static inline void loop_scheduler_resume_(loop_scheduler_coroutine *co, int status)
 {
@@ -28,8 +29,22 @@ static inline loop_scheduler_coroutine *loop_scheduler_of_kept_(plim_node_ *node
                                                 offsetof(loop_scheduler_coroutine, kept_));
 }
 
-/* No longer awaits its event. */
-static inline void loop_scheduler_forget_event_(loop_scheduler_coroutine *co)
+/* The limiter has answered: what LOOP_ENTER and the like say to the coroutine. */
+static inline void loop_scheduler_answer_(loop_scheduler_coroutine *co, int status)
+{
+    co->status = status;
+    co->result = -status;
+    for (int i = 0; i < LOOP_SCHEDULER_HELD_ && status == 0 && co->entering_ != NULL; i++) {
+        if (co->held_[i] == NULL) {
+            co->held_[i] = co->entering_;
+            co->entering_ = NULL;
+        }
+    }
+    co->entering_ = NULL;
+}
+
+/* It does not wait any more. `status`: how it goes on, if the limiter has no other answer. */
+PLIM_SLOW_ int loop_scheduler_wait_over_(loop_scheduler_coroutine *co, int status)
 {
     loop_scheduler *l = co->loop_;
     loop_scheduler_lock_(l);
@@ -40,24 +55,32 @@ static inline void loop_scheduler_forget_event_(loop_scheduler_coroutine *co)
     }
     co->timer_.state_ = LOOP_SCHEDULER_IDLE_;
     loop_scheduler_unlock_(l);
+    co->waits_ = false;
+    if (co->event_ == NULL) {
+        status = co->await_.end(&co->await_, status);
+        loop_scheduler_answer_(co, status);
+    }
     co->event_ = NULL;
+    return status;
 }
 
-/* Its task: the event was set, or it goes on for another reason. */
+/* Its task: what it waited for has come, or it goes on for another reason. */
 static inline void loop_scheduler_resumed_(loop_scheduler_task *task, int status)
 {
     loop_scheduler_coroutine *co = (loop_scheduler_coroutine *)task->arg;
-    if (co->event_ != NULL) {
-        loop_scheduler_forget_event_(co);
+    status = status != 0 && !co->told_ ? status : co->next_;
+    if (co->waits_) {
+        status = loop_scheduler_wait_over_(co, status);
     }
-    loop_scheduler_resume_(co, status != 0 && !co->told_ ? status : co->next_);
+    loop_scheduler_resume_(co, status);
 }
 
-/* Queues its task: it goes on with that status. Any thread, once for each wait. */
-static inline void loop_scheduler_push_resumed_(loop_scheduler_coroutine *co, int status)
+/* Queues its task: it goes on with that status. Any thread, once for each wait. The function of the
+ * task is set when the coroutine begins, so a file without coroutines does not contain it. */
+PLIM_SLOW_ void loop_scheduler_push_resumed_(loop_scheduler_coroutine *co, int status)
 {
     co->next_ = status;
-    loop_scheduler_prepare_(&co->resume_, loop_scheduler_resumed_, co);
+    loop_scheduler_prepare_(&co->resume_, co->resume_.run, co);
     co->loop_->slow_->push(co->loop_, &co->resume_, true);
 }
 
@@ -107,22 +130,62 @@ static inline bool loop_scheduler_event_is_set(loop_scheduler_event *event)
     return is_set;
 }
 
-/* The timer of an await is due, or cancelled by close. */
-static inline void loop_scheduler_await_timed_out_(loop_scheduler_timer *timer, int status)
+/* Ends its wait; false if somebody else has: then its task is on the way. */
+PLIM_SLOW_ bool loop_scheduler_give_up_(loop_scheduler_coroutine *co)
+{
+    return co->event_ != NULL ? loop_scheduler_unlist_(co) : co->await_.give_up(&co->await_);
+}
+
+/* The timer of a wait is due, or cancelled by close. Then a wait for an event goes on without a
+ * limit: the loop ends it when nothing else is left. One for a limiter goes on with its limit during
+ * a drain, and else ends. */
+PLIM_SLOW_ void loop_scheduler_wait_timed_out_(loop_scheduler_timer *timer, int status)
 {
     loop_scheduler_coroutine *co = (loop_scheduler_coroutine *)timer->arg;
-    if (status == 0 && /* else the loop is being closed, which resumes it if the event does not */
-        loop_scheduler_unlist_(co)) { /* else its task is on the way */
-        loop_scheduler_forget_event_(co);
-        loop_scheduler_resume_(co, ETIMEDOUT);
+    loop_scheduler *l = co->loop_;
+    const bool ends = status == 0 || co->event_ == NULL;
+    const bool drains = status != 0 && loop_scheduler_stage_(l) < PLIM_ABORTING_;
+    if (ends && drains && /* a start takes the time from now */
+        l->slow_->start_timer(l, timer, timer->timer_.at - loop_scheduler_now_(l), 0, true) == 0) {
+        return;
     }
+    if (ends && loop_scheduler_give_up_(co)) {
+        status = status == 0 ? ETIMEDOUT : status;
+        loop_scheduler_resume_(co, loop_scheduler_wait_over_(co, status));
+    }
+}
+
+/* It waits from here on; false if a limit was set and cannot be kept, for the loop is being closed.
+ * The wait may be over already: then its task is in the queue of this very thread. */
+PLIM_SLOW_ bool loop_scheduler_suspend_(loop_scheduler_coroutine *co, int64_t timeout_ns)
+{
+    loop_scheduler *l = co->loop_;
+    loop_scheduler_lock_(l);
+    plim_append_(&l->suspended_, &co->kept_);
+    l->figures_.suspended++;
+    loop_scheduler_unlock_(l);
+    co->waits_ = true;
+    co->patient_ = false;
+    if (timeout_ns == PLIM_FOREVER) {
+        return true;
+    }
+    co->timer_.run = loop_scheduler_wait_timed_out_;
+    co->timer_.arg = co;
+    const bool drains = co->event_ == NULL && loop_scheduler_stage_(l) < PLIM_ABORTING_;
+    int error = l->slow_->start_timer(l, &co->timer_, timeout_ns, 0, co->told_ || drains);
+    co->patient_ = co->told_ && error == 0;
+    if (error == 0 || co->event_ != NULL || !loop_scheduler_give_up_(co)) {
+        return true; /* if it is refused for an event, the end resumes the coroutine */
+    }
+    loop_scheduler_wait_over_(co, ECANCELED);
+    co->told_ = true;
+    return false;
 }
 
 /* Awaits an event; false if it need not, or must not, wait for it. */
 static inline bool loop_scheduler_await_(loop_scheduler_coroutine *co, loop_scheduler_event *event,
                                          int64_t timeout_ns)
 {
-    loop_scheduler *l = co->loop_;
     plim_spin_lock_(&event->lock_);
     bool waits = plim_load_relaxed_(&event->set_) == 0;
     co->status = waits && timeout_ns <= 0 ? ETIMEDOUT : 0;
@@ -133,23 +196,72 @@ static inline bool loop_scheduler_await_(loop_scheduler_coroutine *co, loop_sche
         plim_append_(&event->awaiting_, &co->node_);
     }
     plim_spin_unlock_(&event->lock_);
-    if (!waits) {
-        return false;
-    }
-    loop_scheduler_lock_(l);
-    plim_append_(&l->suspended_, &co->kept_);
-    l->figures_.suspended++;
-    loop_scheduler_unlock_(l);
-    co->patient_ = false;
-    if (timeout_ns != PLIM_FOREVER) {
-        co->timer_.run = loop_scheduler_await_timed_out_;
-        co->timer_.arg = co;
-        /* If it is refused, the end resumes the coroutine. */
-        int error = l->slow_->start_timer(l, &co->timer_, timeout_ns, 0, co->told_);
-        co->patient_ = co->told_ && error == 0;
-    }
-    return true;
+    return waits && loop_scheduler_suspend_(co, timeout_ns);
 }
+
+/* ---- Limiters ---- */
+
+/* The limiter has ended the wait. Any thread. */
+static inline void loop_scheduler_awaited_(plim_await_ *await)
+{
+    loop_scheduler_push_resumed_(
+        (loop_scheduler_coroutine *)(void *)((char *)await -
+                                             offsetof(loop_scheduler_coroutine, await_)),
+        0);
+}
+
+/* Before it waits for that limiter, or for one of its jobs: says who it is. What those hold that
+ * wait for its end waits with it. */
+static inline plim_await_ *loop_scheduler_about_to_wait_(loop_scheduler_coroutine *co,
+                                                         const void *limiter)
+{
+    co->await_.resume = loop_scheduler_awaited_;
+    co->await_.job = co->job;
+    co->await_.held = 0;
+    for (const loop_scheduler_coroutine *at = co; at != NULL; at = at->caller_) {
+        for (int i = 0; i < LOOP_SCHEDULER_HELD_; i++) {
+            co->await_.held += limiter != NULL && at->held_[i] == limiter;
+        }
+    }
+    return &co->await_;
+}
+
+/* The same to enter it; NULL if it cannot hold one permit more. */
+static inline plim_await_ *loop_scheduler_about_to_enter_(loop_scheduler_coroutine *co,
+                                                          void *limiter)
+{
+    bool room = false;
+    for (int i = 0; i < LOOP_SCHEDULER_HELD_; i++) {
+        room = room || co->held_[i] == NULL;
+    }
+    co->entering_ = limiter;
+    return room ? loop_scheduler_about_to_wait_(co, limiter) : NULL;
+}
+
+/* The limiter's answer; false if it need not wait. */
+static inline bool loop_scheduler_awaits_(loop_scheduler_coroutine *co, int answer)
+{
+    if (answer == PLIM_AWAITS_) {
+        return loop_scheduler_suspend_(co, co->await_.timeout_ns);
+    }
+    loop_scheduler_answer_(co, answer);
+    return false;
+}
+
+/* Does it have a permit of that limiter? Then it has one fewer. */
+static inline bool loop_scheduler_drops_(loop_scheduler_coroutine *co, const void *limiter)
+{
+    int at = LOOP_SCHEDULER_HELD_ - 1;
+    while (at >= 0 && (limiter == NULL || co->held_[at] != limiter)) {
+        at--;
+    }
+    if (at >= 0) {
+        co->held_[at] = NULL;
+    }
+    return at >= 0;
+}
+
+/* ---- Time, work, and each other ---- */
 
 /* The timer of a sleep is due, or cancelled by close. */
 static inline void loop_scheduler_slept_(loop_scheduler_timer *timer, int status)
@@ -195,13 +307,68 @@ static inline bool loop_scheduler_offload_for_(loop_scheduler_coroutine *co,
     return error == 0;
 }
 
+/* What it has entered it leaves. */
+static inline void loop_scheduler_leave_all_(loop_scheduler_coroutine *co)
+{
+    for (int i = LOOP_SCHEDULER_HELD_ - 1; i >= 0; i--) {
+        void *held = co->held_[i];
+        co->held_[i] = NULL;
+        if (held != NULL) {
+            co->await_.leave(held);
+        }
+    }
+}
+
 static inline void loop_scheduler_end_coroutine_(loop_scheduler_coroutine *co)
 {
     void (*done)(loop_scheduler_coroutine *) = co->done;
+    loop_scheduler_coroutine *caller = co->caller_;
+    loop_scheduler_leave_all_(co);
+    if (caller != NULL) {
+        caller->result = co->result;
+        caller->next_ = co->told_ && !caller->told_ ? ECANCELED : 0;
+        co->caller_ = NULL;
+    }
     plim_store_release_(&co->alive_, 0); /* from here on it may be spawned again */
     if (done != NULL) {
         done(co);
     }
+    if (caller != NULL && caller->call_ == LOOP_SCHEDULER_CALLS_) {
+        caller->call_ = LOOP_SCHEDULER_CALLED_;
+    } else if (caller != NULL) {
+        loop_scheduler_push_resumed_(caller, caller->next_);
+    }
+}
+
+/* Calls another coroutine; false if it need not wait for its end. */
+static inline bool loop_scheduler_call_coroutine_(loop_scheduler_coroutine *co,
+                                                  loop_scheduler_coroutine *child)
+{
+    co->status = child == NULL || child->run == NULL       ? EINVAL
+                 : plim_load_acquire_(&child->alive_) != 0 ? EALREADY
+                                                           : 0;
+    if (co->status != 0) {
+        co->result = -co->status;
+        return false;
+    }
+    plim_store_relaxed_(&child->alive_, 1);
+    child->line_ = 0;
+    child->loop_ = co->loop_;
+    child->told_ = co->told_;
+    child->status = 0;
+    child->result = 0;
+    child->job = co->job;
+    child->caller_ = co;
+    child->resume_.run = loop_scheduler_resumed_;
+    co->call_ = LOOP_SCHEDULER_CALLS_;
+    child->run(child);
+    bool ended = co->call_ == LOOP_SCHEDULER_CALLED_;
+    co->call_ = LOOP_SCHEDULER_NO_CALL_;
+    if (ended) {
+        co->status = co->next_;
+        co->told_ = co->told_ || co->status == ECANCELED;
+    }
+    return !ended;
 }
 
 /* Its first task. */
@@ -209,6 +376,7 @@ static inline void loop_scheduler_spawned_(loop_scheduler_task *task, int status
 {
     loop_scheduler_coroutine *co = (loop_scheduler_coroutine *)task->arg;
     co->status = status;
+    task->run = loop_scheduler_resumed_;
     if (status == 0) {
         co->run(co);
     } else {
@@ -234,6 +402,7 @@ static inline int loop_scheduler_spawn(loop_scheduler *l, loop_scheduler_corouti
     co->line_ = 0;
     co->loop_ = l;
     co->told_ = false;
+    co->caller_ = NULL;
     loop_scheduler_prepare_(resume, loop_scheduler_spawned_, co);
     bool own = loop_scheduler_is_current(l);
     int error = own && loop_scheduler_stage_(l) >= PLIM_ABORTING_ ? ESHUTDOWN
@@ -307,3 +476,25 @@ PLIM_SLOW_ void loop_scheduler_lost_its_way_(loop_scheduler_coroutine *co)
 
 #define LOOP_OFFLOAD(co, executor, fn, arg) \
     LOOP_SUSPEND_(co, loop_scheduler_offload_for_((co), (executor), (fn), (arg)))
+
+#define LOOP_CALL(co, child) LOOP_SUSPEND_(co, loop_scheduler_call_coroutine_((co), (child)))
+
+/* Those of a limiter need bulkhead.h, too. */
+#define LOOP_ENTER(co, b) \
+    LOOP_SUSPEND_( \
+        co, loop_scheduler_awaits_( \
+                (co), bulkhead_await_enter_((b), loop_scheduler_about_to_enter_((co), (b)))))
+#define LOOP_ENTER_FOR(co, b, timeout_ns) \
+    LOOP_SUSPEND_( \
+        co, loop_scheduler_awaits_( \
+                (co), bulkhead_await_enter_for_((b), loop_scheduler_about_to_enter_((co), (b)), \
+                                                (timeout_ns))))
+#define LOOP_LEAVE(co, b) (loop_scheduler_drops_((co), (b)) ? bulkhead_leave(b) : EPERM)
+
+#define LOOP_WAIT(co, job) LOOP_WAIT_FOR(co, job, PLIM_FOREVER)
+#define LOOP_WAIT_FOR(co, job, timeout_ns) \
+    LOOP_SUSPEND_(co, \
+                  loop_scheduler_awaits_( \
+                      (co), bulkhead_await_job_( \
+                                (job), loop_scheduler_about_to_wait_((co), bulkhead_of_job_(job)), \
+                                (timeout_ns))))

@@ -47,6 +47,7 @@
  *     loop_scheduler_close, loop_scheduler_destroy
  *   Coroutines, each suspended wherever it waits, all on the one thread:
  *     loop_scheduler_spawn, LOOP_BEGIN, LOOP_AWAIT, LOOP_SLEEP, LOOP_OFFLOAD, ..., LOOP_END
+ *     LOOP_ENTER, LOOP_LEAVE, LOOP_WAIT            for bulkheads and their jobs (with bulkhead.h)
  *     loop_scheduler_event_set, _event_reset       what they await; set from anywhere
  *   Its health:
  *     loop_scheduler_is_current, loop_scheduler_stall, loop_scheduler_snapshot
@@ -127,7 +128,8 @@
  *                source file. There is no other static data.) The check does not know waits through
  *                anything else: a semaphore, a pool, the queue of an executor, a closing loop that
  *                waits for its works. It finds no circle of more than 63 loops and jobs, and none
- *                of coroutines that await each other's events, since no thread waits there.
+ *                of coroutines that await each other's events, since no thread waits there. (Of
+ *                coroutines that wait for a bulkhead it does: see LOOP_ENTER.)
  *   A stuck task holds up the loop, and there is no cure: stall tells another thread which it is.
  *   Ends         A task must return: it must neither throw nor end its thread. (If a task on the
  *                loop's own thread does end it, the loop is one that nobody runs; if it was a call

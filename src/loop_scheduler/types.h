@@ -112,26 +112,42 @@ struct loop_scheduler_event {
     plim_list_ awaiting_;                     /* coroutines, under the lock */
 };
 
+enum { LOOP_SCHEDULER_HELD_ = 4 }; /* permits that a coroutine may have by LOOP_ENTER */
+
 struct loop_scheduler_coroutine {
     void (*run)(loop_scheduler_coroutine *co);
     void *arg;
     void (*done)(loop_scheduler_coroutine *co);
     int status;
     int result;
+    struct bulkhead_job *job;
     /* Private, and the loop's thread's, if not said otherwise. */
     uint64_t line_;                             /* where to go on: see LOOP_SUSPEND_ */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) alive_; /* 1 from spawn to its end */
-    int next_;        /* the status with which it is resumed; the setter's until it is queued */
-    plim_node_ node_; /* in event_->awaiting_, under that one's lock, */
-    bool listed_;     /* if it is there: likewise */
-    bool told_;       /* that the loop is being closed, by the status ECANCELED */
-    bool patient_;    /* awaits its event for a limited time although it was told */
-    plim_node_ kept_; /* in the loop's suspended_, */
-    loop_scheduler_event *event_; /* if it awaits one */
+    int next_;           /* the status with which it is resumed; the setter's until it is queued */
+    plim_node_ node_;    /* in event_->awaiting_, under that one's lock, */
+    bool listed_;        /* if it is there: likewise */
+    bool told_;          /* that the loop is being closed, by the status ECANCELED */
+    bool patient_;       /* waits for a limited time although it was told */
+    bool waits_;         /* for an event or a limiter; then it is listed */
+    unsigned char call_; /* of LOOP_CALL: LOOP_SCHEDULER_NO_CALL_ and so on */
+    plim_node_ kept_;    /* in the loop's suspended_ */
+    loop_scheduler_event *event_; /* that it waits for; NULL: for a limiter, by await_ */
     loop_scheduler *loop_;
+    loop_scheduler_coroutine *caller_; /* that waits for its end; or NULL */
+    void *entering_;                   /* whose permit it waits for; or NULL */
+    void *held_[LOOP_SCHEDULER_HELD_]; /* whose permits it has; NULL: a free place */
     loop_scheduler_task resume_;
-    loop_scheduler_timer timer_; /* of a sleep, and of the timeout of an await */
+    loop_scheduler_timer timer_; /* of a sleep, and of the timeout of a wait */
     loop_scheduler_work work_;
+    plim_await_ await_;
+};
+
+/* What a coroutine knows of the one that it has called. */
+enum {
+    LOOP_SCHEDULER_NO_CALL_, /* nothing: there is none, or it has suspended itself */
+    LOOP_SCHEDULER_CALLS_,   /* it runs in this very call */
+    LOOP_SCHEDULER_CALLED_   /* and has ended in it */
 };
 
 typedef struct loop_scheduler_queue_ {
@@ -205,7 +221,7 @@ struct loop_scheduler {
     /* What is used now and then. */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) rejected_;
     plim_counter wakers_;  /* less one for each thread that is about to write to fd_write_ */
-    plim_list_ suspended_; /* coroutines that await an event, by kept_ */
+    plim_list_ suspended_; /* coroutines that wait for an event or a limiter, by kept_ */
     plim_list_ waiters_;   /* threads in close, destroy and start: see loop_scheduler_wait_ */
     int64_t until_;        /* when the time of the first who closes is over; 0: it is, so coroutines
                               must not wait any more; PLIM_FOREVER: nobody has said */

@@ -39,6 +39,8 @@ static struct world {
     void (*run[4])(void *);
     void *arg[4];
     int tasks_in, tasks_out;
+    plim_await_ await[2]; /* of coroutines, and whether they were resumed */
+    plim_counter resumed[2];
     void *slot[EXPLORE_THREADS + 2];
     size_t used;
     PLIM_ALIGN8_ char memory[1024];
@@ -328,6 +330,7 @@ static void all_given_back(void)
 #include "explore_inbox.c"
 #include "explore_supervision.c"
 #include "explore_later.c"
+#include "explore_await.c"
 #include "explore_blocked.c"
 #include "explore_steps.c"
 
@@ -416,6 +419,16 @@ const explore_scenario *const explore_scenarios[] = {&two_on_one,
                                                      &comes_in_a_section,
                                                      &two_after_a_done,
                                                      &idle_after_a_done,
+                                                     &await_beside_enter,
+                                                     &await_two,
+                                                     &await_gives_up,
+                                                     &await_unfair,
+                                                     &await_races_close,
+                                                     &await_makes_room,
+                                                     &await_circle,
+                                                     &await_job,
+                                                     &await_job_gives_up,
+                                                     &edges_end,
                                                      &three_after_a_done,
                                                      &comes_for_a_spare_one,
                                                      &left_and_short,

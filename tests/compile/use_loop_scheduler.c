@@ -80,12 +80,27 @@ static void use_loop_scheduler_co(loop_scheduler_coroutine *co)
     LOOP_AWAIT(co, state->event);
     LOOP_AWAIT_FOR(co, state->event, PLIM_MS(1));
     LOOP_SLEEP(co, 0);
+    LOOP_CALL(co, NULL);
     LOOP_OFFLOAD(co, &state->executor, use_loop_scheduler_fn, state);
     if (co->result != 7) {
         LOOP_EXIT(co);
     }
     LOOP_END(co);
 }
+
+#ifdef BULKHEAD_SCOPE
+static inline void use_loop_scheduler_with_bulkhead(loop_scheduler_coroutine *co)
+{
+    bulkhead *b = (bulkhead *)co->arg;
+    LOOP_BEGIN(co);
+    LOOP_ENTER(co, b);
+    LOOP_ENTER_FOR(co, b, PLIM_MS(1));
+    co->result = LOOP_LEAVE(co, b);
+    LOOP_WAIT(co, co->job);
+    LOOP_WAIT_FOR(co, co->job, PLIM_MS(1));
+    LOOP_END(co);
+}
+#endif
 
 static void use_loop_scheduler_slow(void *user, loop_scheduler_task *task, int64_t elapsed_ns)
 {

@@ -19,11 +19,14 @@
 #include "../greatest.h"
 #include "../support.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "pieces.h"
 
 #include "waits.c"
+#include "coroutines.c"
+#include "coroutine_jobs.c"
 #include "offload.c"
 #include "executors.c"
 #include "ends.c"
@@ -35,6 +38,8 @@ int main(int argc, char **argv)
 {
     GREATEST_MAIN_BEGIN();
     RUN_SUITE(composition_waits);
+    RUN_SUITE(composition_coroutines);
+    RUN_SUITE(composition_coroutine_jobs);
     RUN_SUITE(composition_offload);
     RUN_SUITE(composition_executors);
     RUN_SUITE(composition_ends);
