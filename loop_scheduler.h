@@ -5073,8 +5073,8 @@ PLIM_SLOW_ bool loop_scheduler_give_up_(loop_scheduler_coroutine *co)
 }
 
 /* The timer of a wait is due, or cancelled by close. Then a wait for an event goes on without a
- * limit: the loop ends it when nothing else is left. One for a limiter goes on with its limit during
- * a drain, and else ends. */
+ * limit: the loop ends it when nothing else is left. One for a limiter goes on with its limit
+ * during a drain, and else ends. */
 PLIM_SLOW_ void loop_scheduler_wait_timed_out_(loop_scheduler_timer *timer, int status)
 {
     loop_scheduler_coroutine *co = (loop_scheduler_coroutine *)timer->arg;
