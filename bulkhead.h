@@ -953,7 +953,7 @@ typedef struct plim_timespec_ {
     int64_t sec, nsec;
 } plim_timespec_;
 
-static inline int64_t plim_now_(void)
+PLIM_CALLED_ int64_t plim_now_(void)
 {
 #if defined(CLOCK_MONOTONIC) || LONG_MAX > INT32_MAX || !defined(SYS_clock_gettime64)
     struct timespec now;
@@ -1011,7 +1011,7 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
 #endif
 #include <windows.h> /* link with -lsynchronization */
 
-static inline int64_t plim_now_(void)
+PLIM_CALLED_ int64_t plim_now_(void)
 {
     LARGE_INTEGER frequency, ticks;
     QueryPerformanceFrequency(&frequency);
@@ -1029,7 +1029,7 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
 
 #else /* macOS and everything else with POSIX clocks */
 
-static inline int64_t plim_now_(void)
+PLIM_CALLED_ int64_t plim_now_(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -3659,6 +3659,7 @@ typedef struct bulkhead_worker_ {
     bulkhead *owner;
     unsigned index;
     void *resource;
+    int64_t run_until;             /* when the run timeout of its job passes, if that has one */
     bool started;                  /* the resource is there */
     bool unsettled;                /* it counts in `busy` */
     bool leaves;                   /* it is not in `threads` any more, and ends */
@@ -3697,7 +3698,7 @@ typedef struct bulkhead_fixed_ {
     uint32_t flags, attempts; /* flags: with BULKHEAD_EVENTS_ */
     int type;
     bool crewed; /* jobs run on own workers */
-    bool plain;  /* likewise, no histograms, and only those who wait for a job learn of its end */
+    bool plain;  /* likewise, and only those who wait for a job learn of its end */
     int64_t timeout_ns, retry_delay_ns, retry_delay_max_ns, run_timeout_ns;
     bulkhead_histogram *histograms; /* wait, run; NULL without BULKHEAD_TIMINGS */
     plim_executor executor;
@@ -3732,6 +3733,7 @@ typedef struct bulkhead_totals_ {
 typedef struct bulkhead_watch_ {
     plim_list_ asleep;                        /* the supervisor, while it sleeps */
     int64_t until;                            /* when that sleep ends */
+    int64_t look;                             /* when to look at the workers: see timers.h */
     plim_counter making;                      /* one permit: to make it */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) made; /* it exists; set under `making` */
     plim_worker_thread thread;
@@ -4212,13 +4214,10 @@ static inline void bulkhead_tell_started_(bulkhead *b, const bulkhead_job *job)
 
 static inline unsigned bulkhead_bucket_(uint64_t ns)
 {
-    unsigned power = 0;
     if (ns < 4) {
         return (unsigned)ns;
     }
-    for (uint64_t rest = ns >> 3; rest != 0; rest >>= 1) {
-        power++;
-    }
+    const unsigned power = (unsigned)plim_highest_bit_(ns) - 2;
     return 4 + power * 4 + (unsigned)(ns >> power & 3);
 }
 
@@ -4303,8 +4302,16 @@ static inline const char *bulkhead_digits_(char digits[24], uint64_t number)
 
 /* Timers: when a job is due, expires, or has run too long. */
 
-/* A job needs one timer at a time, which is part of it: until it is due, until it expires, until
- * its run timeout. src/core/timers.h keeps them. */
+/*
+ * A job needs one timer at a time, which is part of it: until it is due, until it expires, until
+ * its run timeout. src/core/timers.h keeps them.
+ *
+ * The run timeout of a job that a worker runs needs none, as arming one takes longer than most
+ * jobs. The worker notes when it would pass (run_until). `look` is not after any of these times, so
+ * the supervisor wakes when the first of them may have come. It ends the runs that have lasted for
+ * too long, and looks again when the next of those that run now would pass. Most of these will have
+ * ended by then. A worker whose job is to be looked at before `look` sets that, and wakes it.
+ */
 static inline bulkhead_job *bulkhead_job_of_timer_(plim_timer_ *timer)
 {
     return (bulkhead_job *)(void *)((char *)timer - offsetof(bulkhead_job, timer_));
@@ -4332,6 +4339,7 @@ static inline void bulkhead_disarm_(bulkhead *b, bulkhead_job *job)
 typedef struct bulkhead_section_ {
     uint64_t word; /* if it is frozen */
     bool frozen;
+    int64_t now;                      /* see bulkhead_now_; 0: it has not looked yet */
     plim_list_ woken;                 /* waiters whose wait has ended */
     uint64_t entries;                 /* to be given to the executor */
     bulkhead_job *ended, *last_ended; /* jobs to be concluded, by timer_.next */
@@ -4344,6 +4352,7 @@ PLIM_FAST_ bulkhead_section_ bulkhead_hold_(bulkhead *b, int pauses)
 {
     bulkhead_section_ s;
     s.frozen = false;
+    s.now = 0;
     s.woken.first = s.woken.last = NULL;
     s.entries = 0;
     s.ended = NULL;
@@ -4498,13 +4507,26 @@ PLIM_CALLED_ void bulkhead_unlock_(bulkhead *b, bulkhead_section_ *s)
     bulkhead_after_(b, s);
 }
 
-/* Sets the timer of a job, and wakes the supervisor if it would sleep for too long. */
-PLIM_SLOW_ void bulkhead_arm_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int64_t at)
+/* The time of the section. It looks at the clock once: an attempt ends as the next one begins. */
+static inline int64_t bulkhead_now_(bulkhead_section_ *s)
 {
-    plim_timers_arm_(&b->timers, &job->timer_, at);
+    s->now = s->now != 0 ? s->now : plim_now_();
+    return s->now;
+}
+
+/* Wakes the supervisor if it would sleep for longer than that. */
+static inline void bulkhead_watch_by_(bulkhead *b, bulkhead_section_ *s, int64_t at)
+{
     if (at < b->watch.until) {
         plim_end_waits_(&s->woken, &b->watch.asleep, 0);
     }
+}
+
+/* Sets the timer of a job. */
+PLIM_SLOW_ void bulkhead_arm_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int64_t at)
+{
+    plim_timers_arm_(&b->timers, &job->timer_, at);
+    bulkhead_watch_by_(b, s, at);
 }
 
 /* ==== src/bulkhead/admission.h ================================================================ */
@@ -4809,9 +4831,11 @@ static inline void bulkhead_renew_(bulkhead *b, bulkhead_job *job, int64_t since
     job->attempt = 0;
     job->outcome = BULKHEAD_PENDING;
     job->result = 0;
-    if (job->bulkhead_ != b || job->was_detached_ != job->detached || job->since_ != since) {
+    if (job->bulkhead_ != b || job->was_detached_ != job->detached) {
         job->bulkhead_ = b;
         job->was_detached_ = job->detached;
+    }
+    if (b->fixed.histograms != NULL) {
         job->since_ = since;
     }
     if (plim_load_relaxed_(&job->marks_) != 0 || job->resource != NULL) {
@@ -5156,22 +5180,32 @@ static inline int64_t bulkhead_run_limit_(const bulkhead *b, const bulkhead_job 
     return limit > 0 ? limit : 0;
 }
 
-/* What goes with the beginning of an attempt that is timed, or has a timer. */
-PLIM_SLOW_ void bulkhead_begin_timed_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
+/* What goes with the beginning of an attempt that is timed, or may have a timer. */
+PLIM_CALLED_ void bulkhead_begin_timed_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                        bulkhead_worker_ *worker)
 {
-    const int64_t limit = bulkhead_run_limit_(b, job), now = plim_now_();
-    bulkhead_disarm_(b, job);
+    const int64_t limit = bulkhead_run_limit_(b, job), now = bulkhead_now_(s);
+    if (job->start_within_ns != 0) {
+        bulkhead_disarm_(b, job);
+    }
     if (b->fixed.histograms != NULL) {
         bulkhead_time_wait_(b, now - job->since_);
         job->since_ = now;
     }
-    if (limit > 0) {
+    if (limit > 0 && worker == NULL) {
         bulkhead_arm_(b, s, job, plim_deadline_(now, limit));
+    } else if (limit > 0) {
+        worker->run_until = plim_deadline_(now, limit);
+        if (worker->run_until < b->watch.look) {
+            b->watch.look = worker->run_until;
+            bulkhead_watch_by_(b, s, b->watch.look);
+        }
     }
 }
 
-/* The calling thread begins an attempt. */
-PLIM_FAST_ void bulkhead_begin_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
+/* The calling thread begins an attempt: a worker, or (NULL) somebody else. */
+PLIM_FAST_ void bulkhead_begin_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                bulkhead_worker_ *worker)
 {
     plim_store_relaxed_(&job->entry_.phase, BULKHEAD_RUNNING_);
     job->attempt++;
@@ -5179,9 +5213,9 @@ PLIM_FAST_ void bulkhead_begin_(bulkhead *b, bulkhead_section_ *s, bulkhead_job 
         job->renews_ = false;
         job->later_ = 0;
     }
-    if (!PLIM_LIKELY_((b->fixed.run_timeout_ns | job->run_timeout_ns) == 0 &&
-                      b->fixed.histograms == NULL && !plim_timer_is_armed_(&job->timer_))) {
-        bulkhead_begin_timed_(b, s, job);
+    if (!PLIM_LIKELY_((b->fixed.run_timeout_ns | job->run_timeout_ns | job->start_within_ns) == 0 &&
+                      b->fixed.histograms == NULL)) {
+        bulkhead_begin_timed_(b, s, job, worker);
     }
 }
 
@@ -5403,16 +5437,20 @@ static inline bool bulkhead_is_later_(const bulkhead_job *job, int result)
 /* Run has returned BULKHEAD_LATER. False if the job was finished before that: then this thread ends
  * the attempt, with job->result. Else it leaves the job in this section: whoever finishes it comes
  * after, under the lock, too. */
-PLIM_SLOW_ bool bulkhead_goes_away_(bulkhead *b, bulkhead_stay_ *stay)
+PLIM_SLOW_ bool bulkhead_goes_away_(bulkhead *b, bulkhead_section_ *s, bulkhead_stay_ *stay)
 {
     bulkhead_job *job = stay->job;
     if ((job->later_ & BULKHEAD_FINISHED_) != 0) {
         return false;
     }
+    const bool stuck = bulkhead_is_stuck_(job);
     job->later_ = BULKHEAD_AWAY_;
-    b->stuck -= bulkhead_is_stuck_(job);
+    b->stuck -= stuck;
     if (stay->role == BULKHEAD_WORKS_) {
         plim_append_(&b->running, &job->entry_.node);
+        if (!stuck && bulkhead_run_limit_(b, job) != 0) {
+            bulkhead_arm_(b, s, job, BULKHEAD_WORKER_OF_(stay)->run_until);
+        }
     }
     stay->job = NULL;
     return true;
@@ -5447,7 +5485,7 @@ PLIM_FAST_ int bulkhead_decide_end_(bulkhead *b, bulkhead_section_ *s, bulkhead_
                                     int result, bool again)
 {
     if (b->fixed.histograms != NULL) {
-        bulkhead_time_run_(b, plim_now_() - job->since_);
+        bulkhead_time_run_(b, bulkhead_now_(s) - job->since_);
     }
     if (bulkhead_is_stuck_(job)) {
         b->totals.late++;
@@ -5469,7 +5507,7 @@ PLIM_FAST_ int bulkhead_decide_end_(bulkhead *b, bulkhead_section_ *s, bulkhead_
     b->totals.retried++;
     job->result = result;
     if (b->fixed.histograms != NULL || delay > 0) {
-        job->since_ = plim_now_();
+        job->since_ = bulkhead_now_(s);
     }
     if (delay > 0) {
         bulkhead_delay_(b, s, job, plim_deadline_(job->since_, delay));
@@ -5728,7 +5766,7 @@ PLIM_SLOW_ void bulkhead_execute_(void *arg)
     b->entries--;
     bulkhead_job *job = bulkhead_pick_(b);
     if (job != NULL) {
-        bulkhead_begin_(b, &s, job);
+        bulkhead_begin_(b, &s, job, NULL);
         bulkhead_stay_begins_(b, &self, BULKHEAD_RUNS_, plim_here_());
         plim_append_(&b->running, &job->entry_.node); /* so an abort reaches it */
         self.job = job;
@@ -5743,7 +5781,7 @@ PLIM_SLOW_ void bulkhead_execute_(void *arg)
     bool away = false;
     if (bulkhead_is_later_(job, result)) {
         s = bulkhead_lock_(b);
-        away = bulkhead_goes_away_(b, &self);
+        away = bulkhead_goes_away_(b, &s, &self);
         result = away ? 0 : job->result;
         bulkhead_unlock_(b, &s);
     }
@@ -5885,7 +5923,7 @@ PLIM_FAST_ bulkhead_job *bulkhead_take_job_fast_(bulkhead *b, bulkhead_section_ 
     if (job == NULL) {
         return NULL;
     }
-    bulkhead_begin_(b, s, job);
+    bulkhead_begin_(b, s, job, self);
     if (job->resource != self->resource) {
         job->resource = self->resource;
     }
@@ -6024,7 +6062,7 @@ PLIM_SLOW_ bulkhead_job *bulkhead_leave_job_(bulkhead_worker_ *self, bulkhead_jo
     bulkhead *b = self->owner;
     bulkhead_section_ s = bulkhead_lock_(b);
     const bool late = bulkhead_is_stuck_(job); /* then the worker has been replaced */
-    const bool broken = job->renews_, away = bulkhead_goes_away_(b, &self->stay);
+    const bool broken = job->renews_, away = bulkhead_goes_away_(b, &s, &self->stay);
     const int result = job->result;
     bulkhead_job *next = NULL;
     if (away && late) {
@@ -6090,10 +6128,12 @@ PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *
         return bulkhead_next_slow_(self, job, result);
     }
     bulkhead_section_ s = bulkhead_hold_(b, PLIM_LATER_);
-    if (!PLIM_LIKELY_(!b->watched && !bulkhead_is_stuck_(job) &&
-                      !plim_timer_is_armed_(&job->timer_))) {
+    if (!PLIM_LIKELY_(!b->watched && !bulkhead_is_stuck_(job))) {
         plim_gate_let_go_(&b->gate, &s.woken);
         return bulkhead_next_slow_(self, job, result);
+    }
+    if (b->fixed.histograms != NULL) {
+        bulkhead_time_run_(b, bulkhead_now_(&s) - job->since_);
     }
     bulkhead_set_outcome_(b, job, BULKHEAD_SUCCEEDED, 0);
     b->spare++;
@@ -6322,7 +6362,7 @@ typedef struct bulkhead_told_ {
     bool some;
 } bulkhead_told_;
 
-/* A timer has passed, and is no longer armed. */
+/* The time of the job has come. Its timer is not armed. */
 PLIM_SLOW_ void bulkhead_due_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int64_t now,
                               bulkhead_told_ *told)
 {
@@ -6360,6 +6400,26 @@ PLIM_SLOW_ void bulkhead_due_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *j
     }
 }
 
+/* The next job whose time has come, or NULL: a run of a worker, or whose timer has passed. */
+PLIM_SLOW_ bulkhead_job *bulkhead_take_due_(bulkhead *b, int64_t now)
+{
+    int64_t next = PLIM_FOREVER;
+    const bool looks = now >= b->watch.look;
+    for (const bulkhead_worker_ *at = looks ? b->workers : NULL; at != NULL; at = at->next) {
+        bulkhead_job *job = at->stay.job;
+        if (job != NULL && plim_load_relaxed_(&job->entry_.phase) == BULKHEAD_RUNNING_ &&
+            bulkhead_run_limit_(b, job) != 0) {
+            if (at->run_until <= now) {
+                return job;
+            }
+            next = at->run_until < next ? at->run_until : next;
+        }
+    }
+    b->watch.look = looks ? next : b->watch.look;
+    plim_timer_ *due = plim_timers_take_due_(&b->timers, now, UINT64_MAX);
+    return due != NULL ? bulkhead_job_of_timer_(due) : NULL;
+}
+
 PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
 {
     bulkhead *b = (bulkhead *)arg;
@@ -6372,14 +6432,15 @@ PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
         plim_waiter_init_(&waiter);
         int64_t now = plim_now_();
         bulkhead_section_ s = bulkhead_lock_(b);
-        plim_timer_ *due = plim_timers_take_due_(&b->timers, now, UINT64_MAX);
+        bulkhead_job *due = bulkhead_take_due_(b, now);
         while (due != NULL) {
-            bulkhead_due_(b, &s, bulkhead_job_of_timer_(due), now, &told);
-            due = told.some ? NULL : plim_timers_take_due_(&b->timers, now, UINT64_MAX);
+            bulkhead_due_(b, &s, due, now, &told);
+            due = told.some ? NULL : bulkhead_take_due_(b, now);
         }
         quit = b->stage == PLIM_OVER_;
         bool sleeps = !quit && s.ended == NULL && s.entries == 0 && s.hires == 0 && !told.some;
         int64_t until = plim_timers_next_(&b->timers);
+        until = until < b->watch.look ? until : b->watch.look;
         if (sleeps) {
             b->watch.until = until;
             plim_append_(&b->watch.asleep, &waiter.node);
@@ -8171,7 +8232,7 @@ static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options)
         b->fixed.executor = *o->executor;
     }
     b->fixed.crewed = o->type == BULKHEAD_ASYNC && o->executor == NULL;
-    b->fixed.plain = b->fixed.crewed && histograms == NULL && o->on_event == NULL;
+    b->fixed.plain = b->fixed.crewed && o->on_event == NULL;
     const char *name = o->name == NULL ? "bulkhead" : o->name;
     for (size_t i = 0; i + 1 < sizeof b->fixed.name && name[i] != 0; i++) {
         b->fixed.name[i] = name[i];

@@ -757,7 +757,7 @@ typedef struct plim_timespec_ {
     int64_t sec, nsec;
 } plim_timespec_;
 
-static inline int64_t plim_now_(void)
+PLIM_CALLED_ int64_t plim_now_(void)
 {
 #if defined(CLOCK_MONOTONIC) || LONG_MAX > INT32_MAX || !defined(SYS_clock_gettime64)
     struct timespec now;
@@ -815,7 +815,7 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
 #endif
 #include <windows.h> /* link with -lsynchronization */
 
-static inline int64_t plim_now_(void)
+PLIM_CALLED_ int64_t plim_now_(void)
 {
     LARGE_INTEGER frequency, ticks;
     QueryPerformanceFrequency(&frequency);
@@ -833,7 +833,7 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
 
 #else /* macOS and everything else with POSIX clocks */
 
-static inline int64_t plim_now_(void)
+PLIM_CALLED_ int64_t plim_now_(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

@@ -298,9 +298,11 @@ static inline void bulkhead_renew_(bulkhead *b, bulkhead_job *job, int64_t since
     job->attempt = 0;
     job->outcome = BULKHEAD_PENDING;
     job->result = 0;
-    if (job->bulkhead_ != b || job->was_detached_ != job->detached || job->since_ != since) {
+    if (job->bulkhead_ != b || job->was_detached_ != job->detached) {
         job->bulkhead_ = b;
         job->was_detached_ = job->detached;
+    }
+    if (b->fixed.histograms != NULL) {
         job->since_ = since;
     }
     if (plim_load_relaxed_(&job->marks_) != 0 || job->resource != NULL) {

@@ -22,22 +22,32 @@ static inline int64_t bulkhead_run_limit_(const bulkhead *b, const bulkhead_job 
     return limit > 0 ? limit : 0;
 }
 
-/* What goes with the beginning of an attempt that is timed, or has a timer. */
-PLIM_SLOW_ void bulkhead_begin_timed_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
+/* What goes with the beginning of an attempt that is timed, or may have a timer. */
+PLIM_CALLED_ void bulkhead_begin_timed_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                        bulkhead_worker_ *worker)
 {
-    const int64_t limit = bulkhead_run_limit_(b, job), now = plim_now_();
-    bulkhead_disarm_(b, job);
+    const int64_t limit = bulkhead_run_limit_(b, job), now = bulkhead_now_(s);
+    if (job->start_within_ns != 0) {
+        bulkhead_disarm_(b, job);
+    }
     if (b->fixed.histograms != NULL) {
         bulkhead_time_wait_(b, now - job->since_);
         job->since_ = now;
     }
-    if (limit > 0) {
+    if (limit > 0 && worker == NULL) {
         bulkhead_arm_(b, s, job, plim_deadline_(now, limit));
+    } else if (limit > 0) {
+        worker->run_until = plim_deadline_(now, limit);
+        if (worker->run_until < b->watch.look) {
+            b->watch.look = worker->run_until;
+            bulkhead_watch_by_(b, s, b->watch.look);
+        }
     }
 }
 
-/* The calling thread begins an attempt. */
-PLIM_FAST_ void bulkhead_begin_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
+/* The calling thread begins an attempt: a worker, or (NULL) somebody else. */
+PLIM_FAST_ void bulkhead_begin_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                bulkhead_worker_ *worker)
 {
     plim_store_relaxed_(&job->entry_.phase, BULKHEAD_RUNNING_);
     job->attempt++;
@@ -45,9 +55,9 @@ PLIM_FAST_ void bulkhead_begin_(bulkhead *b, bulkhead_section_ *s, bulkhead_job 
         job->renews_ = false;
         job->later_ = 0;
     }
-    if (!PLIM_LIKELY_((b->fixed.run_timeout_ns | job->run_timeout_ns) == 0 &&
-                      b->fixed.histograms == NULL && !plim_timer_is_armed_(&job->timer_))) {
-        bulkhead_begin_timed_(b, s, job);
+    if (!PLIM_LIKELY_((b->fixed.run_timeout_ns | job->run_timeout_ns | job->start_within_ns) == 0 &&
+                      b->fixed.histograms == NULL)) {
+        bulkhead_begin_timed_(b, s, job, worker);
     }
 }
 
@@ -269,16 +279,20 @@ static inline bool bulkhead_is_later_(const bulkhead_job *job, int result)
 /* Run has returned BULKHEAD_LATER. False if the job was finished before that: then this thread ends
  * the attempt, with job->result. Else it leaves the job in this section: whoever finishes it comes
  * after, under the lock, too. */
-PLIM_SLOW_ bool bulkhead_goes_away_(bulkhead *b, bulkhead_stay_ *stay)
+PLIM_SLOW_ bool bulkhead_goes_away_(bulkhead *b, bulkhead_section_ *s, bulkhead_stay_ *stay)
 {
     bulkhead_job *job = stay->job;
     if ((job->later_ & BULKHEAD_FINISHED_) != 0) {
         return false;
     }
+    const bool stuck = bulkhead_is_stuck_(job);
     job->later_ = BULKHEAD_AWAY_;
-    b->stuck -= bulkhead_is_stuck_(job);
+    b->stuck -= stuck;
     if (stay->role == BULKHEAD_WORKS_) {
         plim_append_(&b->running, &job->entry_.node);
+        if (!stuck && bulkhead_run_limit_(b, job) != 0) {
+            bulkhead_arm_(b, s, job, BULKHEAD_WORKER_OF_(stay)->run_until);
+        }
     }
     stay->job = NULL;
     return true;
@@ -313,7 +327,7 @@ PLIM_FAST_ int bulkhead_decide_end_(bulkhead *b, bulkhead_section_ *s, bulkhead_
                                     int result, bool again)
 {
     if (b->fixed.histograms != NULL) {
-        bulkhead_time_run_(b, plim_now_() - job->since_);
+        bulkhead_time_run_(b, bulkhead_now_(s) - job->since_);
     }
     if (bulkhead_is_stuck_(job)) {
         b->totals.late++;
@@ -335,7 +349,7 @@ PLIM_FAST_ int bulkhead_decide_end_(bulkhead *b, bulkhead_section_ *s, bulkhead_
     b->totals.retried++;
     job->result = result;
     if (b->fixed.histograms != NULL || delay > 0) {
-        job->since_ = plim_now_();
+        job->since_ = bulkhead_now_(s);
     }
     if (delay > 0) {
         bulkhead_delay_(b, s, job, plim_deadline_(job->since_, delay));

@@ -167,7 +167,7 @@ PLIM_SLOW_ void bulkhead_execute_(void *arg)
     b->entries--;
     bulkhead_job *job = bulkhead_pick_(b);
     if (job != NULL) {
-        bulkhead_begin_(b, &s, job);
+        bulkhead_begin_(b, &s, job, NULL);
         bulkhead_stay_begins_(b, &self, BULKHEAD_RUNS_, plim_here_());
         plim_append_(&b->running, &job->entry_.node); /* so an abort reaches it */
         self.job = job;
@@ -182,7 +182,7 @@ PLIM_SLOW_ void bulkhead_execute_(void *arg)
     bool away = false;
     if (bulkhead_is_later_(job, result)) {
         s = bulkhead_lock_(b);
-        away = bulkhead_goes_away_(b, &self);
+        away = bulkhead_goes_away_(b, &s, &self);
         result = away ? 0 : job->result;
         bulkhead_unlock_(b, &s);
     }

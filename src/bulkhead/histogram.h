@@ -2,13 +2,10 @@
 
 static inline unsigned bulkhead_bucket_(uint64_t ns)
 {
-    unsigned power = 0;
     if (ns < 4) {
         return (unsigned)ns;
     }
-    for (uint64_t rest = ns >> 3; rest != 0; rest >>= 1) {
-        power++;
-    }
+    const unsigned power = (unsigned)plim_highest_bit_(ns) - 2;
     return 4 + power * 4 + (unsigned)(ns >> power & 3);
 }
 

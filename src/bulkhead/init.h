@@ -79,7 +79,7 @@ static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options)
         b->fixed.executor = *o->executor;
     }
     b->fixed.crewed = o->type == BULKHEAD_ASYNC && o->executor == NULL;
-    b->fixed.plain = b->fixed.crewed && histograms == NULL && o->on_event == NULL;
+    b->fixed.plain = b->fixed.crewed && o->on_event == NULL;
     const char *name = o->name == NULL ? "bulkhead" : o->name;
     for (size_t i = 0; i + 1 < sizeof b->fixed.name && name[i] != 0; i++) {
         b->fixed.name[i] = name[i];

@@ -129,6 +129,7 @@ typedef struct bulkhead_worker_ {
     bulkhead *owner;
     unsigned index;
     void *resource;
+    int64_t run_until;             /* when the run timeout of its job passes, if that has one */
     bool started;                  /* the resource is there */
     bool unsettled;                /* it counts in `busy` */
     bool leaves;                   /* it is not in `threads` any more, and ends */
@@ -167,7 +168,7 @@ typedef struct bulkhead_fixed_ {
     uint32_t flags, attempts; /* flags: with BULKHEAD_EVENTS_ */
     int type;
     bool crewed; /* jobs run on own workers */
-    bool plain;  /* likewise, no histograms, and only those who wait for a job learn of its end */
+    bool plain;  /* likewise, and only those who wait for a job learn of its end */
     int64_t timeout_ns, retry_delay_ns, retry_delay_max_ns, run_timeout_ns;
     bulkhead_histogram *histograms; /* wait, run; NULL without BULKHEAD_TIMINGS */
     plim_executor executor;
@@ -202,6 +203,7 @@ typedef struct bulkhead_totals_ {
 typedef struct bulkhead_watch_ {
     plim_list_ asleep;                        /* the supervisor, while it sleeps */
     int64_t until;                            /* when that sleep ends */
+    int64_t look;                             /* when to look at the workers: see timers.h */
     plim_counter making;                      /* one permit: to make it */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) made; /* it exists; set under `making` */
     plim_worker_thread thread;

@@ -6,6 +6,7 @@
 typedef struct bulkhead_section_ {
     uint64_t word; /* if it is frozen */
     bool frozen;
+    int64_t now;                      /* see bulkhead_now_; 0: it has not looked yet */
     plim_list_ woken;                 /* waiters whose wait has ended */
     uint64_t entries;                 /* to be given to the executor */
     bulkhead_job *ended, *last_ended; /* jobs to be concluded, by timer_.next */
@@ -18,6 +19,7 @@ PLIM_FAST_ bulkhead_section_ bulkhead_hold_(bulkhead *b, int pauses)
 {
     bulkhead_section_ s;
     s.frozen = false;
+    s.now = 0;
     s.woken.first = s.woken.last = NULL;
     s.entries = 0;
     s.ended = NULL;
@@ -172,11 +174,24 @@ PLIM_CALLED_ void bulkhead_unlock_(bulkhead *b, bulkhead_section_ *s)
     bulkhead_after_(b, s);
 }
 
-/* Sets the timer of a job, and wakes the supervisor if it would sleep for too long. */
-PLIM_SLOW_ void bulkhead_arm_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int64_t at)
+/* The time of the section. It looks at the clock once: an attempt ends as the next one begins. */
+static inline int64_t bulkhead_now_(bulkhead_section_ *s)
 {
-    plim_timers_arm_(&b->timers, &job->timer_, at);
+    s->now = s->now != 0 ? s->now : plim_now_();
+    return s->now;
+}
+
+/* Wakes the supervisor if it would sleep for longer than that. */
+static inline void bulkhead_watch_by_(bulkhead *b, bulkhead_section_ *s, int64_t at)
+{
     if (at < b->watch.until) {
         plim_end_waits_(&s->woken, &b->watch.asleep, 0);
     }
+}
+
+/* Sets the timer of a job. */
+PLIM_SLOW_ void bulkhead_arm_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int64_t at)
+{
+    plim_timers_arm_(&b->timers, &job->timer_, at);
+    bulkhead_watch_by_(b, s, at);
 }

@@ -7,7 +7,7 @@ typedef struct bulkhead_told_ {
     bool some;
 } bulkhead_told_;
 
-/* A timer has passed, and is no longer armed. */
+/* The time of the job has come. Its timer is not armed. */
 PLIM_SLOW_ void bulkhead_due_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int64_t now,
                               bulkhead_told_ *told)
 {
@@ -45,6 +45,26 @@ PLIM_SLOW_ void bulkhead_due_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *j
     }
 }
 
+/* The next job whose time has come, or NULL: a run of a worker, or whose timer has passed. */
+PLIM_SLOW_ bulkhead_job *bulkhead_take_due_(bulkhead *b, int64_t now)
+{
+    int64_t next = PLIM_FOREVER;
+    const bool looks = now >= b->watch.look;
+    for (const bulkhead_worker_ *at = looks ? b->workers : NULL; at != NULL; at = at->next) {
+        bulkhead_job *job = at->stay.job;
+        if (job != NULL && plim_load_relaxed_(&job->entry_.phase) == BULKHEAD_RUNNING_ &&
+            bulkhead_run_limit_(b, job) != 0) {
+            if (at->run_until <= now) {
+                return job;
+            }
+            next = at->run_until < next ? at->run_until : next;
+        }
+    }
+    b->watch.look = looks ? next : b->watch.look;
+    plim_timer_ *due = plim_timers_take_due_(&b->timers, now, UINT64_MAX);
+    return due != NULL ? bulkhead_job_of_timer_(due) : NULL;
+}
+
 PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
 {
     bulkhead *b = (bulkhead *)arg;
@@ -57,14 +77,15 @@ PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
         plim_waiter_init_(&waiter);
         int64_t now = plim_now_();
         bulkhead_section_ s = bulkhead_lock_(b);
-        plim_timer_ *due = plim_timers_take_due_(&b->timers, now, UINT64_MAX);
+        bulkhead_job *due = bulkhead_take_due_(b, now);
         while (due != NULL) {
-            bulkhead_due_(b, &s, bulkhead_job_of_timer_(due), now, &told);
-            due = told.some ? NULL : plim_timers_take_due_(&b->timers, now, UINT64_MAX);
+            bulkhead_due_(b, &s, due, now, &told);
+            due = told.some ? NULL : bulkhead_take_due_(b, now);
         }
         quit = b->stage == PLIM_OVER_;
         bool sleeps = !quit && s.ended == NULL && s.entries == 0 && s.hires == 0 && !told.some;
         int64_t until = plim_timers_next_(&b->timers);
+        until = until < b->watch.look ? until : b->watch.look;
         if (sleeps) {
             b->watch.until = until;
             plim_append_(&b->watch.asleep, &waiter.node);

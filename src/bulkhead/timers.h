@@ -1,7 +1,15 @@
 /* Timers: when a job is due, expires, or has run too long. */
 
-/* A job needs one timer at a time, which is part of it: until it is due, until it expires, until
- * its run timeout. src/core/timers.h keeps them. */
+/*
+ * A job needs one timer at a time, which is part of it: until it is due, until it expires, until
+ * its run timeout. src/core/timers.h keeps them.
+ *
+ * The run timeout of a job that a worker runs needs none, as arming one takes longer than most
+ * jobs. The worker notes when it would pass (run_until). `look` is not after any of these times, so
+ * the supervisor wakes when the first of them may have come. It ends the runs that have lasted for
+ * too long, and looks again when the next of those that run now would pass. Most of these will have
+ * ended by then. A worker whose job is to be looked at before `look` sets that, and wakes it.
+ */
 static inline bulkhead_job *bulkhead_job_of_timer_(plim_timer_ *timer)
 {
     return (bulkhead_job *)(void *)((char *)timer - offsetof(bulkhead_job, timer_));

@@ -28,7 +28,7 @@ PLIM_FAST_ bulkhead_job *bulkhead_take_job_fast_(bulkhead *b, bulkhead_section_ 
     if (job == NULL) {
         return NULL;
     }
-    bulkhead_begin_(b, s, job);
+    bulkhead_begin_(b, s, job, self);
     if (job->resource != self->resource) {
         job->resource = self->resource;
     }
@@ -167,7 +167,7 @@ PLIM_SLOW_ bulkhead_job *bulkhead_leave_job_(bulkhead_worker_ *self, bulkhead_jo
     bulkhead *b = self->owner;
     bulkhead_section_ s = bulkhead_lock_(b);
     const bool late = bulkhead_is_stuck_(job); /* then the worker has been replaced */
-    const bool broken = job->renews_, away = bulkhead_goes_away_(b, &self->stay);
+    const bool broken = job->renews_, away = bulkhead_goes_away_(b, &s, &self->stay);
     const int result = job->result;
     bulkhead_job *next = NULL;
     if (away && late) {
@@ -233,10 +233,12 @@ PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *
         return bulkhead_next_slow_(self, job, result);
     }
     bulkhead_section_ s = bulkhead_hold_(b, PLIM_LATER_);
-    if (!PLIM_LIKELY_(!b->watched && !bulkhead_is_stuck_(job) &&
-                      !plim_timer_is_armed_(&job->timer_))) {
+    if (!PLIM_LIKELY_(!b->watched && !bulkhead_is_stuck_(job))) {
         plim_gate_let_go_(&b->gate, &s.woken);
         return bulkhead_next_slow_(self, job, result);
+    }
+    if (b->fixed.histograms != NULL) {
+        bulkhead_time_run_(b, bulkhead_now_(&s) - job->since_);
     }
     bulkhead_set_outcome_(b, job, BULKHEAD_SUCCEEDED, 0);
     b->spare++;

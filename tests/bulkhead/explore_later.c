@@ -129,6 +129,25 @@ static void finish_0_in_vain(void)
 SCENARIO(finish_races_timeout, "a finish races the run timeout", later_timed, all_given_back,
          BODIES(later_0_timed, finish_0_in_vain), .spare = 3, .preemptions = 1);
 
+/* Nobody finishes it before its time is over. */
+static void later_0_too_late(void)
+{
+    explore_check(submit(0, 0) == 0);
+    explore_check(see_it_end(0) == BULKHEAD_TIMED_OUT);
+    explore_check(finish_one(3) == 0);
+    explore_check(bulkhead_reclaim(&world.job[0], PLIM_FOREVER) == 0);
+    leave_the_scene();
+}
+
+static void later_timed_alone(void)
+{
+    later_timed();
+    world.left = 1;
+}
+
+SCENARIO(later_and_late, "a job that goes on for too long is late", later_timed_alone,
+         all_given_back, BODIES(later_0_too_late), .spare = 3, .preemptions = 2);
+
 /* Its done frees it: whoever calls it is the last to know it. */
 static void done_frees(bulkhead_job *job)
 {

@@ -362,6 +362,26 @@ SCENARIO(stuck_and_short, "the worker is stuck, and a job is refused if no other
          steps_of_2, all_given_back, BODIES(submit_when_all_are_stuck), .spare = 2,
          .preemptions = 2);
 
+/* The time of a job that has ended comes first, and then that of one that runs on. */
+static void submit_a_short_one_and_a_long_one(void)
+{
+    world.job[0].run_timeout_ns = world.job[1].run_timeout_ns = PLIM_US(10);
+    explore_check(submit(0, 0) == 0);
+    explore_check(bulkhead_wait(&world.job[0], PLIM_FOREVER) == 0);
+    if (world.job[0].outcome == BULKHEAD_SUCCEEDED) { /* else no thread may be left */
+        explore_nap(explore_now() + PLIM_US(5));
+        world.job[1].run = wait_and_answer;
+        explore_check(submit(1, 0) == 0);
+        explore_check(bulkhead_wait(&world.job[1], PLIM_FOREVER) == 0);
+        explore_check(world.job[1].outcome == BULKHEAD_TIMED_OUT);
+        plim_release_(&world.tasks, 1);
+    }
+    leave_the_scene();
+}
+
+SCENARIO(late_after_another, "a run timeout passes after that of a job that has ended", steps_of_2,
+         all_given_back, BODIES(submit_a_short_one_and_a_long_one), .spare = 2, .preemptions = 2);
+
 /* The only worker waits for a job that is delayed. */
 static int wait_for_a_delayed_one(bulkhead_job *job)
 {
