@@ -195,12 +195,30 @@ PLIM_FAST_ bool bulkhead_ends_plainly_(const bulkhead *b, const bulkhead_job *jo
     return result == 0 && b->fixed.plain && (job->done == NULL || job->detached) && !job->renews_;
 }
 
+/* Ends a section, which is short if it has left nothing to do. That the summons is right already is
+ * only for speed, but not that none is left for a permit that is spare: if it was taken, its
+ * submitter will attend. */
+PLIM_FAST_ void bulkhead_unlock_fast_(bulkhead *b, bulkhead_section_ *s)
+{
+    const bool summoned = b->crew.searching != 0
+                              ? b->summons == BULKHEAD_SUMMON_NONE_
+                              : b->summons != BULKHEAD_SUMMON_NONE_ && b->spare == 0;
+    if (PLIM_LIKELY_(summoned && !s->frozen && s->hires == 0)) {
+        bulkhead_reckoned_(b);
+        plim_gate_let_go_(&b->gate, &s->woken); /* the summons stays as it is: see inbox.h */
+    } else {
+        bulkhead_unlock_(b, s);
+    }
+}
+
 /*
  * A detached job has ended, and its permit is spare. Ends the section, calls done, and begins
  * another. As done may take long, it must find all as if the worker slept:
  *
- *   - What is spare goes to the first in the queue, and a worker is woken for it. If the queue is
- *     empty, the summons says that a permit is free.
+ *   - What is spare goes to the first in the queue, and a worker is woken for it. (The end of the
+ *     section would do so, too, but slower.) If a worker searches, it will find both, since it holds
+ *     the lock once more before it sleeps. So they stay where they are, and as long as done is short
+ *     nobody else comes for them. If the queue is empty, the summons says that a permit is free.
  *   - Done may submit the job again, or ask for the permit. Both find it: whoever is not let in at
  *     once freezes the word, and so learns of what is spare.
  *   - The bulkhead stays, because the worker is unsettled. Whoever waits for that has left the word
@@ -211,8 +229,10 @@ PLIM_CALLED_ void bulkhead_part_(bulkhead_worker_ *self, bulkhead_section_ *s, b
     bulkhead *b = self->owner;
     plim_store_relaxed_(&job->entry_.phase, BULKHEAD_ENDING_);
     bulkhead_unsettle_(b, self);
-    bulkhead_tidy_(b, s);
-    bulkhead_unlock_(b, s);
+    if (b->crew.searching == 0) {
+        bulkhead_tidy_(b, s);
+    }
+    bulkhead_unlock_fast_(b, s);
     bulkhead_call_done_(b, job);
     *s = bulkhead_hold_(b, PLIM_LATER_);
     bulkhead_settle_(b, self);
@@ -259,17 +279,7 @@ PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *
         bulkhead_tidy_(b, &s);
     }
     const bool look = b->crew.searching <= BULKHEAD_SEARCHERS_;
-    /* That the summons is right already is only for speed, but not that none is left for a permit
-     * that is spare: if it was taken, its submitter will attend. */
-    const bool summoned = b->crew.searching != 0
-                              ? b->summons == BULKHEAD_SUMMON_NONE_
-                              : b->summons != BULKHEAD_SUMMON_NONE_ && b->spare == 0;
-    if (PLIM_LIKELY_(summoned && !s.frozen && s.hires == 0)) {
-        bulkhead_reckoned_(b);
-        plim_gate_let_go_(&b->gate, &s.woken); /* the summons stays as it is: see inbox.h */
-    } else {
-        bulkhead_unlock_(b, &s);
-    }
+    bulkhead_unlock_fast_(b, &s);
     return PLIM_LIKELY_(next != NULL) ? next : bulkhead_search_(self, look);
 }
 
