@@ -6727,7 +6727,7 @@ PLIM_SLOW_ void bulkhead_unblock_(bulkhead *b, bulkhead_blocked_ *self)
 
 /* Entering and leaving, when the fast way does not do. */
 
-PLIM_SLOW_ int bulkhead_reject_(bulkhead *b, bulkhead_subject_ about, int error)
+PLIM_CALLED_ int bulkhead_reject_(bulkhead *b, bulkhead_subject_ about, int error)
 {
     plim_add_relaxed_(&b->calls.rejected, 1);
     if ((b->fixed.flags & BULKHEAD_EVENTS_) != 0) {
@@ -7154,21 +7154,21 @@ PLIM_SLOW_ int bulkhead_hand_in_(bulkhead *b, bulkhead_section_ *s, bulkhead_job
     return error;
 }
 
-/* Submits. A caller that will wait for the job, at most wait_ns until it begins, gives `blocked`,
+/* Submits, unless the job was refused early. A caller that will wait for the job, at most wait_ns until it begins, gives `blocked`,
  * which it has to undo if this succeeds. */
 PLIM_SLOW_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns,
                                      bulkhead_blocked_ *blocked, int64_t wait_ns)
 {
     bulkhead_blocked_ here, *self = blocked != NULL ? blocked : &here;
     const bulkhead_subject_ about = bulkhead_subject_of_(job); /* it may be gone at the end */
-    int error = bulkhead_refuse_early_(b, timeout_ns);
-    if (error == 0 && bulkhead_needs_watch_(b, job) && plim_load_relaxed_(&b->watch.made) == 0) {
+    int error = 0;
+    if (bulkhead_needs_watch_(b, job) && plim_load_relaxed_(&b->watch.made) == 0) {
         error = bulkhead_supervise_(b);
     }
     if (error != 0) {
         return error;
     }
-    here = bulkhead_not_blocked_(); /* not before a refusal, which is to be quick */
+    here = bulkhead_not_blocked_();
     const int64_t since = b->fixed.histograms == NULL ? 0 : plim_now_();
     bulkhead_section_ s = bulkhead_lock_(b);
     const int what = bulkhead_decide_(b, &s, job, timeout_ns, wait_ns);
@@ -7389,21 +7389,28 @@ PLIM_SLOW_ int bulkhead_submit_here_(bulkhead *b, bulkhead_job *job, int64_t tim
 
 /* Jobs: what submit, wait, reclaim and cancel do that is not fast. */
 
-PLIM_CALLED_ int bulkhead_submit_for_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns)
+/* Submits; if there is no place in time, that is the error `full`. Most that are refused are so at
+ * once, and that is quick. */
+PLIM_CALLED_ int bulkhead_submit_or_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns, int full)
 {
-    int error = bulkhead_may_submit_(job);
-    if (error != 0) {
-        return error;
-    }
-    if (b->fixed.type == BULKHEAD_SYNC) {
-        return bulkhead_submit_here_(b, job, timeout_ns, ETIMEDOUT);
-    }
     if (bulkhead_submit_soon_(b, job, &timeout_ns)) {
         return 0;
     }
-    const bulkhead_subject_ about = bulkhead_subject_of_(job);
-    error = bulkhead_submit_slow_(b, job, timeout_ns, NULL, 0);
-    return error == 0 ? 0 : bulkhead_reject_(b, about, error);
+    int error = bulkhead_refuse_early_(b, timeout_ns);
+    if (error == 0) {
+        error = bulkhead_submit_slow_(b, job, timeout_ns, NULL, 0);
+    }
+    return error == 0 ? 0
+                      : bulkhead_reject_(b, bulkhead_subject_of_(job),
+                                         error == ETIMEDOUT ? full : error);
+}
+
+PLIM_CALLED_ int bulkhead_submit_for_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns)
+{
+    const int error = bulkhead_may_submit_(job);
+    return error != 0                        ? error
+           : b->fixed.type == BULKHEAD_ASYNC ? bulkhead_submit_or_(b, job, timeout_ns, ETIMEDOUT)
+                                             : bulkhead_submit_here_(b, job, timeout_ns, ETIMEDOUT);
 }
 
 /* How long submit waits for a place. */
@@ -7426,23 +7433,15 @@ static inline int bulkhead_tried_(int error, int64_t timeout_ns)
 
 PLIM_CALLED_ int bulkhead_submit_(bulkhead *b, bulkhead_job *job)
 {
-    int64_t patience = bulkhead_patience_(b);
-    int error = bulkhead_may_submit_(job);
+    const int error = bulkhead_may_submit_(job);
     if (error != 0) {
         return error;
     }
-    if (b->fixed.type == BULKHEAD_SYNC) {
-        int64_t timeout_ns = bulkhead_enter_timeout_(b);
-        return bulkhead_submit_here_(b, job, timeout_ns, bulkhead_tried_(ETIMEDOUT, timeout_ns));
-    }
-    const int full = bulkhead_tried_(ETIMEDOUT, patience);
-    if (bulkhead_submit_soon_(b, job, &patience)) {
-        return 0;
-    }
-    const bulkhead_subject_ about = bulkhead_subject_of_(job);
-    error = bulkhead_submit_slow_(b, job, patience, NULL, 0);
-    error = error == ETIMEDOUT ? full : error;
-    return error == 0 ? 0 : bulkhead_reject_(b, about, error);
+    const bool async = b->fixed.type == BULKHEAD_ASYNC;
+    const int64_t timeout_ns = async ? bulkhead_patience_(b) : bulkhead_enter_timeout_(b);
+    const int full = bulkhead_tried_(ETIMEDOUT, timeout_ns);
+    return async ? bulkhead_submit_or_(b, job, timeout_ns, full)
+                 : bulkhead_submit_here_(b, job, timeout_ns, full);
 }
 
 static inline void bulkhead_pause_(int pauses)
@@ -7688,11 +7687,13 @@ PLIM_CALLED_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *ar
     plim_place_ *here = *plim_here_();
     /* Before it runs: then only its body can close a circle. */
     plim_awaits_(here, &call.job.goal_, NULL);
-    int error =
-        bulkhead_tried_(bulkhead_submit_slow_(b, &call.job, patience, &blocked, wait_ns), patience);
+    int error = bulkhead_refuse_early_(b, patience);
+    if (error == 0) {
+        error = bulkhead_submit_slow_(b, &call.job, patience, &blocked, wait_ns);
+    }
     if (error != 0) {
         plim_wait_over_(here);
-        return bulkhead_reject_(b, bulkhead_no_job_(), error);
+        return bulkhead_reject_(b, bulkhead_no_job_(), bulkhead_tried_(error, patience));
     }
     error = bulkhead_await_own_(b, &call.job, deadline, &blocked);
     if (error != 0 && !bulkhead_recall_(b, &call.job, &past, &blocked)) {

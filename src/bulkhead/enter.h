@@ -1,6 +1,6 @@
 /* Entering and leaving, when the fast way does not do. */
 
-PLIM_SLOW_ int bulkhead_reject_(bulkhead *b, bulkhead_subject_ about, int error)
+PLIM_CALLED_ int bulkhead_reject_(bulkhead *b, bulkhead_subject_ about, int error)
 {
     plim_add_relaxed_(&b->calls.rejected, 1);
     if ((b->fixed.flags & BULKHEAD_EVENTS_) != 0) {

@@ -62,11 +62,13 @@ PLIM_CALLED_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *ar
     plim_place_ *here = *plim_here_();
     /* Before it runs: then only its body can close a circle. */
     plim_awaits_(here, &call.job.goal_, NULL);
-    int error =
-        bulkhead_tried_(bulkhead_submit_slow_(b, &call.job, patience, &blocked, wait_ns), patience);
+    int error = bulkhead_refuse_early_(b, patience);
+    if (error == 0) {
+        error = bulkhead_submit_slow_(b, &call.job, patience, &blocked, wait_ns);
+    }
     if (error != 0) {
         plim_wait_over_(here);
-        return bulkhead_reject_(b, bulkhead_no_job_(), error);
+        return bulkhead_reject_(b, bulkhead_no_job_(), bulkhead_tried_(error, patience));
     }
     error = bulkhead_await_own_(b, &call.job, deadline, &blocked);
     if (error != 0 && !bulkhead_recall_(b, &call.job, &past, &blocked)) {

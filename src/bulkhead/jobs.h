@@ -1,20 +1,27 @@
 /* Jobs: what submit, wait, reclaim and cancel do that is not fast. */
 
-PLIM_CALLED_ int bulkhead_submit_for_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns)
+/* Submits; if there is no place in time, that is the error `full`. Most that are refused are so at
+ * once, and that is quick. */
+PLIM_CALLED_ int bulkhead_submit_or_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns, int full)
 {
-    int error = bulkhead_may_submit_(job);
-    if (error != 0) {
-        return error;
-    }
-    if (b->fixed.type == BULKHEAD_SYNC) {
-        return bulkhead_submit_here_(b, job, timeout_ns, ETIMEDOUT);
-    }
     if (bulkhead_submit_soon_(b, job, &timeout_ns)) {
         return 0;
     }
-    const bulkhead_subject_ about = bulkhead_subject_of_(job);
-    error = bulkhead_submit_slow_(b, job, timeout_ns, NULL, 0);
-    return error == 0 ? 0 : bulkhead_reject_(b, about, error);
+    int error = bulkhead_refuse_early_(b, timeout_ns);
+    if (error == 0) {
+        error = bulkhead_submit_slow_(b, job, timeout_ns, NULL, 0);
+    }
+    return error == 0 ? 0
+                      : bulkhead_reject_(b, bulkhead_subject_of_(job),
+                                         error == ETIMEDOUT ? full : error);
+}
+
+PLIM_CALLED_ int bulkhead_submit_for_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns)
+{
+    const int error = bulkhead_may_submit_(job);
+    return error != 0                        ? error
+           : b->fixed.type == BULKHEAD_ASYNC ? bulkhead_submit_or_(b, job, timeout_ns, ETIMEDOUT)
+                                             : bulkhead_submit_here_(b, job, timeout_ns, ETIMEDOUT);
 }
 
 /* How long submit waits for a place. */
@@ -37,23 +44,15 @@ static inline int bulkhead_tried_(int error, int64_t timeout_ns)
 
 PLIM_CALLED_ int bulkhead_submit_(bulkhead *b, bulkhead_job *job)
 {
-    int64_t patience = bulkhead_patience_(b);
-    int error = bulkhead_may_submit_(job);
+    const int error = bulkhead_may_submit_(job);
     if (error != 0) {
         return error;
     }
-    if (b->fixed.type == BULKHEAD_SYNC) {
-        int64_t timeout_ns = bulkhead_enter_timeout_(b);
-        return bulkhead_submit_here_(b, job, timeout_ns, bulkhead_tried_(ETIMEDOUT, timeout_ns));
-    }
-    const int full = bulkhead_tried_(ETIMEDOUT, patience);
-    if (bulkhead_submit_soon_(b, job, &patience)) {
-        return 0;
-    }
-    const bulkhead_subject_ about = bulkhead_subject_of_(job);
-    error = bulkhead_submit_slow_(b, job, patience, NULL, 0);
-    error = error == ETIMEDOUT ? full : error;
-    return error == 0 ? 0 : bulkhead_reject_(b, about, error);
+    const bool async = b->fixed.type == BULKHEAD_ASYNC;
+    const int64_t timeout_ns = async ? bulkhead_patience_(b) : bulkhead_enter_timeout_(b);
+    const int full = bulkhead_tried_(ETIMEDOUT, timeout_ns);
+    return async ? bulkhead_submit_or_(b, job, timeout_ns, full)
+                 : bulkhead_submit_here_(b, job, timeout_ns, full);
 }
 
 static inline void bulkhead_pause_(int pauses)

@@ -245,21 +245,21 @@ PLIM_SLOW_ int bulkhead_hand_in_(bulkhead *b, bulkhead_section_ *s, bulkhead_job
     return error;
 }
 
-/* Submits. A caller that will wait for the job, at most wait_ns until it begins, gives `blocked`,
+/* Submits, unless the job was refused early. A caller that will wait for the job, at most wait_ns until it begins, gives `blocked`,
  * which it has to undo if this succeeds. */
 PLIM_SLOW_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns,
                                      bulkhead_blocked_ *blocked, int64_t wait_ns)
 {
     bulkhead_blocked_ here, *self = blocked != NULL ? blocked : &here;
     const bulkhead_subject_ about = bulkhead_subject_of_(job); /* it may be gone at the end */
-    int error = bulkhead_refuse_early_(b, timeout_ns);
-    if (error == 0 && bulkhead_needs_watch_(b, job) && plim_load_relaxed_(&b->watch.made) == 0) {
+    int error = 0;
+    if (bulkhead_needs_watch_(b, job) && plim_load_relaxed_(&b->watch.made) == 0) {
         error = bulkhead_supervise_(b);
     }
     if (error != 0) {
         return error;
     }
-    here = bulkhead_not_blocked_(); /* not before a refusal, which is to be quick */
+    here = bulkhead_not_blocked_();
     const int64_t since = b->fixed.histograms == NULL ? 0 : plim_now_();
     bulkhead_section_ s = bulkhead_lock_(b);
     const int what = bulkhead_decide_(b, &s, job, timeout_ns, wait_ns);
