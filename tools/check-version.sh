@@ -25,4 +25,8 @@ says metrics.h "PLIM_METRICS_VERSION != $number)"
 says metrics.h "(metrics $want)"
 says CMakeLists.txt "project(plimsoll VERSION $want "
 says meson.build "project('plimsoll', version: '$want',"
+for file in clib.json packaging/vcpkg/plimsoll/vcpkg.json; do
+    says $file "\"version\": \"$want\","
+done
+says packaging/conan/conanfile.py "version = \"$want\""
 exit $failed
