@@ -106,11 +106,13 @@ check-version: # is there one version everywhere?
 check-docs: # does all code in README, docs/ and the manuals' quick starts work, do links lead somewhere?
 	@tests/docs.sh
 
-.PHONY: install uninstall deps clean
+.PHONY: install uninstall dist deps clean
 install: ## copy the headers to $(DESTDIR)$(PREFIX)/include/plimsoll; make uninstall removes them
 	@tools/install.sh
 uninstall:
 	@tools/install.sh uninstall
+dist: ## a tarball of the last commit in $(BUILD): the same bytes whenever and wherever it is made
+	@tools/dist.sh
 deps: ## install, on Debian, what the optional checks need (FOREIGN= for none of the peers)
 	@tools/deps.sh
 clean: ## remove $(BUILD)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# tests/consumers/packages.sh - do the files for package managers give a package?
+# tests/consumers/packages.sh - do the files for package managers, and the tarball, give a package?
 # SPDX-License-Identifier: MIT
 #
 # No network and no package manager is needed: the recipes run with stand-ins for what their managers
@@ -99,6 +99,28 @@ by_conan()
     conan profile detect && conan create "$root/packaging/conan"
 }
 
+# ---- The tarball ---------------------------------------------------------------------------------
+
+# made TO: a tarball of the same commit, from a clone with other times and another umask
+made()
+{
+    rm -rf clone && git clone -q "$root" clone && (
+        umask "$2" && cd clone && git config tar.umask user && TZ=$3 BUILD="$work/$1" "$root/tools/dist.sh"
+    )
+}
+
+repeats()
+{
+    made first 077 UTC0 && sleep 1 && made second 022 XXX-11 &&
+        cmp first/plimsoll-"$version".tar.gz second/plimsoll-"$version".tar.gz
+}
+
+unpacked()
+{
+    gzip -dc first/plimsoll-"$version".tar.gz | tar xf - && cd plimsoll-"$version" &&
+        make -s check-stamp check-version && make -s install DESTDIR="$work/staged" PREFIX=/p
+}
+
 installed "$CC" || {
     echo "skipped: there is no $CC"
     exit 77
@@ -118,5 +140,11 @@ if installed conan; then
     check 'Conan: conan create' by_conan
 else
     skip 'conan is not installed'
+fi
+if installed git && git -C "$root" rev-parse -q --verify HEAD >/dev/null 2>&1; then
+    check 'make dist: the same bytes twice' repeats
+    check 'make dist: complete' unpacked
+else
+    skip 'git is not installed, or this is not a checkout'
 fi
 summary
