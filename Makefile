@@ -106,7 +106,9 @@ check-version: # is there one version everywhere?
 check-docs: # does all code in README, docs/ and the manuals' quick starts work, do links lead somewhere?
 	@tests/docs.sh
 
-.PHONY: install uninstall dist deps clean
+.PHONY: man install uninstall dist deps clean
+man: ## man pages from the manuals and comments of the headers, in $(BUILD)/man
+	@tools/man.sh $(BUILD)/man && echo "man -l $(BUILD)/man/plimsoll_bulkhead.3"
 install: ## copy the headers to $(DESTDIR)$(PREFIX)/include/plimsoll; make uninstall removes them
 	@tools/install.sh
 uninstall:

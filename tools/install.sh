@@ -1,18 +1,20 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Copies the headers to $DESTDIR$INCLUDEDIR/plimsoll, and beside them what pkg-config and CMake read;
-# or, as `install.sh uninstall`, removes them. Environment: PREFIX, INCLUDEDIR, DESTDIR, INSTALL, BUILD.
+# Copies the headers to $DESTDIR$INCLUDEDIR/plimsoll, and to $DESTDIR$PREFIX/share what pkg-config, CMake
+# and man read; or, as `install.sh uninstall`, removes them. Environment: PREFIX, INCLUDEDIR, DESTDIR, INSTALL, BUILD.
 set -eu
 prefix=${PREFIX:-/usr/local} install=${INSTALL:-install} build=${BUILD:-build}
 includedir=${INCLUDEDIR:-$prefix/include}
 headers='semaphore.h weighted_sem.h bulkhead.h loop_scheduler.h metrics.h'
 cmake_files='plimsoll-config.cmake plimsoll-config-version.cmake'
 to=${DESTDIR-}$includedir/plimsoll pc=${DESTDIR-}$prefix/share/pkgconfig cmake=${DESTDIR-}$prefix/share/cmake/plimsoll
+man=${DESTDIR-}$prefix/share/man/man3
 
 if [ "${1-}" = uninstall ]; then
     (cd "$to" && rm -f $headers)
     (cd "$cmake" && rm -f $cmake_files)
     rm -f "$pc/plimsoll.pc"
+    for header in $headers; do rm -f "$man/plimsoll_${header%.h}.3"; done
     rmdir "$to" "$cmake"
     exit
 fi
@@ -30,10 +32,12 @@ for file in plimsoll.pc $cmake_files; do
         -e "s|@PC_INCLUDEDIR@|$full|; s|@INCLUDEDIR@|$include|" \
         "packaging/$file.in" >"$build/packaging/$file"
 done
-$install -d "$to" "$pc" "$cmake"
+tools/man.sh "$build/man"
+$install -d "$to" "$pc" "$cmake" "$man"
 $install -m 644 $headers "$to"
 $install -m 644 "$build/packaging/plimsoll.pc" "$pc"
 for file in $cmake_files; do
     $install -m 644 "$build/packaging/$file" "$cmake"
 done
+$install -m 644 "$build"/man/plimsoll_*.3 "$man"
 echo "installed in $to"
