@@ -9,6 +9,7 @@
 #                 <!-- in tests/docs/NAME.c -->
 #             a file with a line  /* the block */  where the block belongs.
 #             <!-- as examples/NAME.c --> before a program: is that file, without its comment.
+#   ```cpp    Part of a file that other tests compile: <!-- in tests/consumers/NAME.cc --> before it.
 #   ```text   A drawing; or, if the line before is  <!-- prints -->, what the last program prints.
 #   ```sh     and `make ...` anywhere: the targets exist.
 #   [links]   lead to files that exist, and to headings that exist.
@@ -58,7 +59,13 @@ split_page() # page
     /^```/ && fence == "" {
         fence = substr($0, 4)
         fenced_at = NR
-        if (fence == "c") {
+        if (fence == "cpp") {
+            split(note, part, " ")
+            if (note !~ /^<!-- in [^ ]+ -->$/) fact("error", "C++ of which file?")
+            else fact("cpp", part[3])
+            printf "" >(work "/" NR ".cpp")
+            cpp = work "/" NR ".cpp"
+        } else if (fence == "c") {
             block = sprintf("%s/%02d", work, ++blocks)
             frame = note ~ /^<!-- in [^ ]+ -->$/
             split(note, part, " ")
@@ -86,6 +93,7 @@ split_page() # page
         next
     }
     fence == "c" { print >(block ".c"); has_main = has_main || /^int main\(/; next }
+    fence == "cpp" { print >cpp; next }
     prints { print >(block ".prints"); next }
     fence == "sh" && /^ *make / { words_of_make($0); next }
     fence != "" { next }
@@ -144,6 +152,21 @@ try_program()
     fi
 }
 
+# Does a file have these lines, one after the other, whatever they are indented by?
+contains() # file, lines
+{
+    awk 'function bare(line) { sub(/^ +/, "", line); return line }
+         NR == FNR { want[n++] = bare($0); next }
+         { have[m++] = bare($0) }
+         END {
+             for (i = 0; n > 0 && i + n <= m; i++) {
+                 for (j = 0; j < n && have[i + j] == want[j]; j++) { }
+                 if (j == n) exit 0
+             }
+             exit 1
+         }' "$2" "$1"
+}
+
 # Puts a block where the frame says.
 frame_block() # frame, block, result
 {
@@ -188,6 +211,7 @@ check_page() # page
         case $kind in
         error) bad "$1:$line: $text" ;;
         make) grep -q "^$text:" Makefile; judge $? "$1:$line: no target $text" ;;
+        cpp) contains "$text" "$work/$line.cpp"; judge $? "$1:$line: is not in $text" ;;
         link) check_link "$1" "$text"; judge $? "$1:$line: leads nowhere: $text" ;;
         esac
     done <"$work/facts"
@@ -235,6 +259,8 @@ check_that_errors_are_found()
     must_say ".* has no line" "<!-- in tests/docs.sh -->\n${fence}c\nint x;\n$fence\n"
     must_say "is not examples" "<!-- as examples/limited_downloads.c -->\n${fence}c
 int main(void)\n{\n}\n$fence\n"
+    must_say "C++ of which file" "${fence}cpp\nint x;\n$fence\n"
+    must_say "is not in tests" "<!-- in tests/consumers/guards.cc -->\n${fence}cpp\nint x;\n$fence\n"
     must_say "indented code" 'As here:\n\n    int x = 1;\n'
     must_say "code that goes on" "Say ${fence%??}make\ntest${fence%??}.\n"
     must_say "a block without a language" "$fence\nint x;\n$fence\n"

@@ -106,6 +106,12 @@ named()
     done
 }
 
+# What docs/cpp.md shows, in the language that it needs.
+shown() # STANDARD PROGRAM
+{
+    $CXX -std="$1" $strict "-I$root/packaging/include" "$here/$2.cc" -o "$2" -pthread && run . "$2"
+}
+
 installed "$CC" || {
     echo "skipped: there is no $CC"
     exit 77
@@ -118,6 +124,14 @@ if installed nm; then
     check 'a shared library exports none of our names' exported
 else
     skip 'nm is not installed'
+fi
+if installed "$CXX"; then
+    check 'C++11: guards' shown c++11 guards
+    if echo '#include <coroutine>' | accepts "$CXX" -std=c++20 -x c++; then
+        check 'C++20: coroutines await a permit' shown c++20 awaiter
+    else
+        skip "$CXX has no C++20: coroutines await a permit"
+    fi
 fi
 if [ -n "$quick" ]; then
     summary
