@@ -38,7 +38,7 @@
  *   never waits: the new limit holds as soon as csem_available() is not negative.
  *
  *   A csem without permits is a sleep that other threads can end: csem_acquire_for sleeps,
- *   csem_release wakes one thread, csem_close wakes all of them (docs/choosing.md has an example).
+ *   csem_release wakes one thread, csem_close wakes all of them (docs/recipes.md has an example).
  *
  *   To end a queue whose items are counted by a csem:
  *
