@@ -224,7 +224,7 @@ check_quick_start() # header
     mkdir -p "$work"
     name=${1%.h}
     { grep -n '^ \*     #include' "$1" | head -n 1 | sed "s/:.*//; s/.*/#line & \"$1\"/"
-      awk '/^ \*     #include/ { on = 1 } /^ \* OVERVIEW/ { exit } on' "$1" | sed 's/^ \* \{0,1\}//'
+      awk '/^ \*     #include/ { on = 1 } /^ \* [A-Z][A-Z ]+$/ { exit } on' "$1" | sed 's/^ \* \{0,1\}//'
     } >"$work/$name.part"
     frame_block "tests/docs/quick_$name.c" "$work/$name.part" "$work/$name.c"
     try_program "$work/$name" "$1: quick start"
