@@ -217,14 +217,18 @@ check_page() # page
     done <"$work/facts"
 }
 
-# The code at the beginning of a header's manual.
+# The code at the beginning of a header's manual: at most 15 lines, without empty ones.
 check_quick_start() # header
 {
     work=$build/docs/quick_start
     mkdir -p "$work"
     name=${1%.h}
+    awk '/^ \*     #include/ { on = 1 } /^ \* [A-Z][A-Z ]+$/ { exit } on' "$1" | sed 's/^ \* \{0,1\}//' \
+        >"$work/$name.shown"
+    [ "$(grep -c . "$work/$name.shown")" -le 15 ]
+    judge $? "$1: the quick start has more than 15 lines"
     { grep -n '^ \*     #include' "$1" | head -n 1 | sed "s/:.*//; s/.*/#line & \"$1\"/"
-      awk '/^ \*     #include/ { on = 1 } /^ \* [A-Z][A-Z ]+$/ { exit } on' "$1" | sed 's/^ \* \{0,1\}//'
+      cat "$work/$name.shown"
     } >"$work/$name.part"
     frame_block "tests/docs/quick_$name.c" "$work/$name.part" "$work/$name.c"
     try_program "$work/$name" "$1: quick start"

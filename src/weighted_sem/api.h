@@ -56,47 +56,50 @@ typedef struct weighted_sem_job {
     uint64_t weight_, sequence_, epoch_;
 } weighted_sem_job;
 
-/* Prepares it; allocates the store for errors and room for expected_jobs. Requires: nobody uses
- * it yet, and it is not moved or copied later. Returns 0, EINVAL (the total is 0 or too large, or
- * w, options or the executor's execute is NULL), or ENOMEM. */
+/* Prepares *w; allocates the store for errors and room for expected_jobs. Requires: no thread uses
+ * it yet, and it is not moved or copied later. Never blocks. Returns 0; EINVAL if the total is 0 or
+ * too large, or if w, options or the executor's execute is NULL; ENOMEM. Memory order: none: hand
+ * *w to other threads by something that orders. */
 static inline int weighted_sem_init(weighted_sem *w, const weighted_sem_options *options);
 
-/* Lets nobody in any more: callers that wait, and later ones, get ESHUTDOWN. What executes goes on,
- * and finish, release, drains and extract_errors work as before. Closing again is harmless. Never
- * blocks for long. Returns 0. */
+/* Lets no caller in any more: those that wait, and later ones, get ESHUTDOWN. What executes goes
+ * on. finish, release, drains and extract_errors work as before. Closing again is harmless. Never
+ * blocks for long. Returns 0. Memory order: relaxed. */
 static inline int weighted_sem_close(weighted_sem *w);
 
-/* Closes, waits until nothing executes, all weight is free and nobody waits, ends its threads and
- * frees its memory. Errors not extracted are gone; extract them between close and destroy. Blocks.
- * Returns 0, or EDEADLK inside one of its own background jobs, having changed nothing. */
+/* Closes, blocks until nothing executes, all weight is free and no caller waits, ends its threads
+ * and frees its memory. Errors that were not extracted are gone: extract them between close and
+ * destroy. Returns 0; EDEADLK inside one of its own background jobs, having changed nothing. Memory
+ * order: acquire, of what was done before all weight was given back. */
 static inline int weighted_sem_destroy(weighted_sem *w);
 
-/* Starts fn(arg) in the background and returns as soon as it has started: it has its weight, and a
- * thread that runs it or is about to (or the executor has accepted it). Waits until it fits and
- * its turn has come. Returns 0, EINVAL, ERANGE, ESHUTDOWN, EDEADLK, EAGAIN or ENOMEM (see ERRORS);
- * on an error fn is never called. ESHUTDOWN means that this semaphore is closed; a closed executor
- * is EAGAIN. Memory order: fn sees what was done before the call. */
+/* Starts fn(arg) in the background, and returns as soon as it has started. Then it has its weight,
+ * and a thread that runs it or is about to (or the executor has accepted it). Blocks until the
+ * weight fits and its turn has come. Returns 0; EINVAL, ERANGE, ESHUTDOWN, EDEADLK, EAGAIN, ENOMEM
+ * (see ERRORS), and then fn is never called. ESHUTDOWN means that this semaphore is closed; a
+ * closed executor is EAGAIN. Memory order: fn sees what was done before the call, and before the
+ * weight was given back. */
 static inline int weighted_sem_start(weighted_sem *w, uint64_t weight, int (*fn)(void *),
                                      void *arg);
 
-/* The same; waits at most timeout_ns nanoseconds, on the monotonic clock. PLIM_MS(n) and the like
- * help; PLIM_FOREVER is no limit; 0 or less does not wait. Also ETIMEDOUT. */
+/* The same, but blocks for at most timeout_ns nanoseconds, on the monotonic clock: ETIMEDOUT. Use
+ * PLIM_MS(n) and the like. PLIM_FOREVER is no limit; 0 or less does not wait. */
 static inline int weighted_sem_start_for(weighted_sem *w, uint64_t weight, int (*fn)(void *),
                                          void *arg, int64_t timeout_ns);
 
-/* The same, now or not at all: EAGAIN if it does not fit, or others wait (and it may not bypass
- * them). */
+/* The same, now or not at all: EAGAIN if it does not fit, or if others wait and it may not bypass
+ * them. */
 static inline int weighted_sem_try_start(weighted_sem *w, uint64_t weight, int (*fn)(void *),
                                          void *arg);
 
-/* Runs fn(arg) on the calling thread, once it fits and its turn has come. What fn returns goes to
- * *result, if that is not NULL, and is stored nowhere else. Returns 0 if fn was called, whatever
- * it returned; EINVAL, ERANGE, ESHUTDOWN, EDEADLK if not. The weight is free again when this
- * returns. */
+/* Runs fn(arg) on the calling thread, once it fits and its turn has come; blocks until then. What
+ * fn returns goes to *result, if that is not NULL, and is stored nowhere else. Returns 0 if fn was
+ * called, whatever it returned; EINVAL, ERANGE, ESHUTDOWN, EDEADLK if not. The weight is free again
+ * when this returns. Memory order: acquire before fn, release after it. */
 static inline int weighted_sem_complete(weighted_sem *w, uint64_t weight, int (*fn)(void *),
                                         void *arg, int *result);
 
-/* The same; waits at most timeout_ns for fn to begin. Also ETIMEDOUT. */
+/* The same, but waits at most timeout_ns for fn to begin: ETIMEDOUT. */
 static inline int weighted_sem_complete_for(weighted_sem *w, uint64_t weight, int (*fn)(void *),
                                             void *arg, int *result, int64_t timeout_ns);
 
@@ -104,62 +107,68 @@ static inline int weighted_sem_complete_for(weighted_sem *w, uint64_t weight, in
 static inline int weighted_sem_try_complete(weighted_sem *w, uint64_t weight, int (*fn)(void *),
                                             void *arg, int *result);
 
-/* Takes the weight for a job that ends elsewhere, and fills *job in, which must stay where it is
- * until weighted_sem_finish(job, ...). Waits as the others do. Returns 0, EINVAL, ERANGE,
- * ESHUTDOWN, EDEADLK; on an error *job is as it was, so there is nothing to finish. */
+/* Takes the weight for a job that ends elsewhere, and fills *job in. *job must stay where it is
+ * until weighted_sem_finish(job, ...). Blocks as start does. Returns 0; EINVAL, ERANGE, ESHUTDOWN,
+ * EDEADLK, and then *job is as it was, so there is nothing to finish. Memory order: acquire. */
 static inline int weighted_sem_begin(weighted_sem *w, uint64_t weight, weighted_sem_job *job);
 
-/* The same; waits at most timeout_ns. Also ETIMEDOUT. */
+/* The same, but waits at most timeout_ns: ETIMEDOUT. */
 static inline int weighted_sem_begin_for(weighted_sem *w, uint64_t weight, weighted_sem_job *job,
                                          int64_t timeout_ns);
 
 /* The same, now or not at all: EAGAIN. */
 static inline int weighted_sem_try_begin(weighted_sem *w, uint64_t weight, weighted_sem_job *job);
 
-/* Ends a job that was begun, on any thread; error 0 is success, another is stored with job->arg.
- * The job's memory is the caller's again. Returns 0, or EPERM if it is not begun, or was finished
- * already (while its memory has not been reused). Memory order: release. */
+/* Ends a job that was begun, on any thread. An error of 0 is success; another is stored with
+ * job->arg. Never blocks for long. After it the job's memory is yours. Returns 0; EPERM if the job
+ * is not begun, or was finished already (as long as its memory has not been reused). Memory order:
+ * release. */
 static inline int weighted_sem_finish(weighted_sem_job *job, int error);
 
-/* Takes bare weight. It is not a job: only weighted_sem_available, drain_all and destroy know of
- * it. Returns 0, EINVAL, ERANGE, ESHUTDOWN, EDEADLK. Memory order: acquire. */
+/* Takes bare weight; blocks until it fits and its turn has come. Bare weight is not a job: only
+ * weighted_sem_available, drain_all and destroy know of it. Returns 0; EINVAL, ERANGE, ESHUTDOWN,
+ * EDEADLK. Memory order: acquire. */
 static inline int weighted_sem_acquire(weighted_sem *w, uint64_t weight);
 
-/* The same; waits at most timeout_ns. Also ETIMEDOUT. */
+/* The same, but waits at most timeout_ns: ETIMEDOUT. */
 static inline int weighted_sem_acquire_for(weighted_sem *w, uint64_t weight, int64_t timeout_ns);
 
 /* The same, now or not at all: EAGAIN. */
 static inline int weighted_sem_try_acquire(weighted_sem *w, uint64_t weight);
 
-/* Gives bare weight back, on any thread, in any pieces: 5 that were acquired at once may come back
- * as 2 and 3. Returns 0, EINVAL for 0, or EPERM if that much cannot be held (see LIMITS). Memory
+/* Gives bare weight back, on any thread, in any pieces: you may give 5 back as 2 and 3. Never
+ * blocks for long. Returns 0; EINVAL for 0; EPERM if that much cannot be held (see LIMITS). Memory
  * order: release. */
 static inline int weighted_sem_release(weighted_sem *w, uint64_t weight);
 
-/* Waits until the jobs that execute now have ended, however; neither later jobs nor bare weight
- * matter. Returns 0, ETIMEDOUT (and it may be called again), or EDEADLK inside a background job.
- * Inside a job of complete it waits for itself. */
+/* Blocks until the jobs that execute now have ended, however, or timeout_ns has passed. It waits
+ * neither for later jobs nor for bare weight. Returns 0; ETIMEDOUT, and you may call it again;
+ * EDEADLK inside a background job. Inside a job of complete it waits for itself. Memory order:
+ * acquire, of what these jobs did. */
 static inline int weighted_sem_drain(weighted_sem *w, int64_t timeout_ns);
 
-/* Waits for an instant at which nothing executes, all weight is free and nobody waits. Returns as
- * weighted_sem_drain does. While you hold bare weight, it waits for you. */
+/* Blocks until an instant at which nothing executes, all weight is free and no caller waits.
+ * Returns as weighted_sem_drain does. While you hold bare weight, it waits for you. Memory order:
+ * acquire. */
 static inline int weighted_sem_drain_all(weighted_sem *w, int64_t timeout_ns);
 
-/* Moves up to capacity errors, the oldest ones, to out[], and returns how many. Several threads may
- * extract at once; each error goes to one of them. */
+/* Moves up to capacity errors, the oldest ones, to out[]. Several threads may extract at once; each
+ * error goes to one of them. Never blocks for long. Returns how many it moved. Memory order:
+ * acquire, of what these jobs did. */
 static inline size_t weighted_sem_extract_errors(weighted_sem *w, weighted_sem_error *out,
                                                  size_t capacity);
 
-/* Changes the total. Nothing that executes is interrupted; if more is taken than the new total,
- * nobody starts until enough has ended. A caller that waits with a weight above the new total gets
- * ERANGE. A background job whose wait could not end any more gets EDEADLK.
- * Returns 0, or EINVAL if the total is 0 or above WEIGHTED_SEM_MAX. */
+/* Changes the total; never waits. Nothing that executes is interrupted. If more is taken than the
+ * new total, no caller starts until enough has ended. A caller that waits with a weight above the
+ * new total gets ERANGE. A background job whose wait could not end any more gets EDEADLK. Returns
+ * 0; EINVAL if the total is 0 or above WEIGHTED_SEM_MAX. Memory order: relaxed. */
 static inline int weighted_sem_resize(weighted_sem *w, uint64_t total);
 
-/* All figures; the first four are of one instant. */
+/* Returns all figures; the first four are of one instant. Never blocks for long. Memory order:
+ * relaxed. */
 static inline weighted_sem_stats weighted_sem_snapshot(weighted_sem *w);
 
-/* One figure each, without a lock, old as soon as you have it. */
+/* Return one figure each, without a lock. Old as soon as you have it. Memory order: relaxed. */
 static inline uint64_t weighted_sem_total(const weighted_sem *w);
 static inline uint64_t weighted_sem_available(const weighted_sem *w);
 static inline uint32_t weighted_sem_executing(const weighted_sem *w);

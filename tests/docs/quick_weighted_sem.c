@@ -1,9 +1,9 @@
 /* The program around the quick start of weighted_sem.h: see tests/docs.sh */
-#include <stddef.h>
-#include <stdint.h>
+#include "weighted_sem.h"
 
 struct model {
     uint64_t gigabytes;
+    int refused;
 };
 
 static int train(void *m)
@@ -11,15 +11,12 @@ static int train(void *m)
     return ((struct model *)m)->gigabytes == 2; /* the second fails, with 1 */
 }
 
-static void report(void *m, int code)
-{
-    ((struct model *)m)->gigabytes += (uint64_t)code;
-}
-
 /* the block */
 
 int main(void)
 {
-    struct model m[] = {{1}, {2}, {180}};
-    return train_all(m, 3) != 0 || m[0].gigabytes != 1 || m[1].gigabytes != 3;
+    struct model m[] = {{1, 0}, {2, 0}, {180, 0}, {181, 0}};
+    weighted_sem_error failed[16];
+    return train_all(m, 4, failed) != 1 || failed[0].arg != &m[1] || failed[0].code != 1 ||
+           m[2].refused != 0 || m[3].refused != ERANGE;
 }
