@@ -1,62 +1,47 @@
-/* bulkhead.h - v0.1.0 - bulkheads: so many at once, so many waiting, the rest refused - C11, C++11
+/* bulkhead.h - v0.1.0 - bounded concurrency, one atomic step while nobody waits - C11 and C++11
  * SPDX-License-Identifier: MIT
  * Part of Plimsoll, a toolkit of concurrency limiters. This file alone is enough: copy it.
  *
  *     #include "bulkhead.h"
  *
- *     int serve(struct request *requests, bulkhead_job *jobs, size_t count)
+ *     static bulkhead database;                     // first: bulkhead_init(&database, &limits)
+ *     static const bulkhead_options limits = {.type = BULKHEAD_ASYNC, .permits = 4, .queue = 16};
+ *
+ *     int serve(struct request *request)
  *     {
- *         bulkhead database;                            // 4 queries at once, 16 may wait
- *         bulkhead_options options = {.type = BULKHEAD_ASYNC, .permits = 4, .queue = 16};
- *         int error = bulkhead_init(&database, &options);
- *         if (error != 0) {
- *             return error;
+ *         bulkhead_job job = {.run = query, .arg = request};     // queue entry and future in one
+ *         if (bulkhead_submit(&database, &job) != 0) {
+ *             return 429;                                        // EAGAIN: 4 run, and 16 wait
  *         }
- *         for (size_t i = 0; i < count; i++) {
- *             jobs[i] = (bulkhead_job){.run = query, .arg = &requests[i]};
- *             requests[i].refused = bulkhead_submit(&database, &jobs[i]);     // EAGAIN: full
- *         }
- *         for (size_t i = 0; i < count; i++) {
- *             if (requests[i].refused == 0) {
- *                 bulkhead_wait(&jobs[i], PLIM_FOREVER);
- *                 answer(&requests[i], jobs[i].outcome, jobs[i].result);
- *             }
- *         }
- *         bulkhead_close(&database, BULKHEAD_DRAIN, PLIM_S(30));
- *         return bulkhead_destroy(&database);
+ *         bulkhead_wait(&job, PLIM_FOREVER);
+ *         return job.outcome == BULKHEAD_SUCCEEDED ? 200 : 500;  // job.result: what query returned
  *     }
  *
- * OVERVIEW
- *   A bulkhead keeps one overloaded part of a program from sinking the rest: at most `permits` run
- *   at once, at most `queue` wait, and everybody else is refused at once.
+ * WHAT IT DOES
+ *   A bulkhead keeps one overloaded part of a program from sinking the rest. At most `permits` run
+ *   at once, at most `queue` wait, and the rest is refused at once.
  *
- *   On the caller's own thread, with any bulkhead:
- *     bulkhead_enter, _enter_for, _try_enter, bulkhead_leave     a permit, and giving it back
- *     BULKHEAD_SCOPE(b) { ... }                                  both around a block
- *     bulkhead_invoke                                            both around a function call
- *   In the background, with one of type BULKHEAD_ASYNC (a sync one runs jobs on the caller):
- *     bulkhead_submit, _submit_for     a job, which is also its queue entry and its future
- *     bulkhead_wait, bulkhead_cancel   until it is done; so that it does not begin
- *     bulkhead_reclaim                 after a run timeout: until its memory is yours again
- *     bulkhead_finish                  the end of a job that goes on without a thread
- *     bulkhead_executor                the bulkhead, for whoever takes a plim_executor
- *   The whole:
- *     bulkhead_resize, bulkhead_wait_idle, bulkhead_close, bulkhead_destroy
- *     bulkhead_snapshot, bulkhead_outcome_name                   its figures; a name for a log
- *     bulkhead_histogram_add, bulkhead_histogram_quantile        times: theirs, or your own
- *   For Prometheus, metrics.h writes the figures of any number of bulkheads as one page.
+ *   Callers and jobs share the same permits. If they have to wait, they share the same queue, in
+ *   order of arrival.
  *
- *   They all share the same permits and, if they have to wait, the same queue, in order of arrival.
+ *   Jobs run on threads of the bulkhead, its workers. A worker starts when it is first needed.
+ *   There are never more of them than `permits`, not counting these:
+ *   - stuck workers (see below);
+ *   - workers in worker_stop;
+ *   - workers that wait for this very bulkhead.
  *
- *   Jobs run on threads of the bulkhead, its workers: started when first needed, never more than
- *   `permits` (besides stuck ones, below, those that are in worker_stop, and those that wait for
- *   this very bulkhead). If the system has no thread for one more, the workers that there are run
- *   all jobs. If there is none, submit is refused; if all wait for this bulkhead, a job that they
- *   keep waiting ends ABORTED (FAILED, if it has been tried). A worker ends when it has had no job
- *   for BULKHEAD_IDLE_NS, or when a resize leaves fewer permits than workers. Each may own
- *   something (a connection, a file) that worker_start makes and worker_stop ends, both on its
- *   thread; jobs find it in job->resource. A job that finds it broken says so by
- *   bulkhead_job_renew. Or jobs run on your executor (without resources):
+ *   A worker ends when it has had no job for BULKHEAD_IDLE_NS, or when a resize leaves fewer
+ *   permits than workers.
+ *
+ *   If the system has no thread for one more worker, the workers that there are run all jobs. If
+ *   there is none, submit is refused. If all of them wait for this bulkhead, a job that they keep
+ *   waiting ends ABORTED (FAILED, if it has been tried).
+ *
+ *   Each worker may own something (a connection, a file). worker_start makes it and worker_stop
+ *   ends it, both on the worker's thread. Jobs find it in job->resource. A job that finds it broken
+ *   says so by bulkhead_job_renew.
+ *
+ *   Or jobs run on your executor, without resources:
  *
  *         static int execute(void *ctx, void (*run)(void *), void *arg)
  *         {
@@ -65,145 +50,174 @@
  *         plim_executor executor = {execute, &pool};
  *         bulkhead_options options = {.type = BULKHEAD_ASYNC, .permits = 8, .executor = &executor};
  *
- *   A job that fails (run returns anything but 0) may be tried again: `attempts` in all, after
- *   retry_delay_ns, twice that, and so on up to retry_delay_max_ns, and each time up to a quarter
- *   more at random. It holds no permit meanwhile and comes back at the end of the queue.
+ *   A job fails if its run returns anything but 0. Then it may be tried again, `attempts` times in
+ *   all. The delay before the second attempt is retry_delay_ns. It doubles for each later one, up
+ *   to retry_delay_max_ns, and up to a quarter more is added at random. While a job waits for its
+ *   next attempt, it holds no permit. Then it comes back at the end of the queue.
  *
  *   A job that runs longer than run_timeout_ns is over for those who wait for it: TIMED_OUT, on
- *   time. Nobody can stop its body, so it keeps its permit until it returns; what it returns then
- *   is dropped. Its worker counts as stuck, another takes its place, and it ends with the body.
+ *   time. Nobody can stop its body, so the body keeps its permit until it returns. What it returns
+ *   then is dropped. Its worker counts as stuck, another takes its place, and it ends with the
+ *   body.
  *
- *   A job may go on without a thread: its run hands it to an event loop, say, and returns
- *   BULKHEAD_LATER. It keeps its permit, and the worker takes another job. Whoever learns that the
- *   work is over calls bulkhead_finish with its result. So a thousand requests may be in flight on
- *   a single worker.
+ *   A job may go on without a thread. Its run hands it to an event loop, say, and returns
+ *   BULKHEAD_LATER. The job keeps its permit, and the worker takes another job. Whoever learns that
+ *   the work is over calls bulkhead_finish with its result. So a thousand requests may be in flight
+ *   on a single worker.
  *
- *   Delays, deadlines, retries and run timeouts are watched by one more thread, the supervisor,
- *   which is started by the first job that needs it.
+ *   One more thread, the supervisor, watches delays, deadlines, retries and run timeouts. The first
+ *   job that needs it starts it.
+ *
+ * CALLS
+ *   On the caller's own thread, with any bulkhead:
+ *     bulkhead_enter, _enter_for, _try_enter  take a permit
+ *     bulkhead_leave                          gives it back
+ *     BULKHEAD_SCOPE(b) { ... }               both around a block
+ *     bulkhead_invoke                         both around a function call
+ *
+ *   In the background, with one of type BULKHEAD_ASYNC (a sync one runs jobs on the caller):
+ *     bulkhead_submit, _submit_for            a job, which is also its queue entry and its future
+ *     bulkhead_wait                           until it is done
+ *     bulkhead_cancel                         so that it does not begin
+ *     bulkhead_reclaim                        after a run timeout: until its memory is yours again
+ *     bulkhead_finish                         the end of a job that goes on without a thread
+ *     bulkhead_executor                       the bulkhead, for whatever takes a plim_executor
+ *
+ *   The whole:
+ *     bulkhead_resize                         other limits
+ *     bulkhead_wait_idle                      until nothing runs or waits
+ *     bulkhead_close, bulkhead_destroy        the end
+ *     bulkhead_snapshot                       its figures; metrics.h writes them for Prometheus
+ *     bulkhead_outcome_name                   a name for a log
+ *     bulkhead_histogram_add, _quantile       times: theirs, or your own
+ *     bulkhead_options_from_env, _from_names  limits from the environment
  *
  * ERRORS
- *   0 or an errno value is returned; errno itself is left alone, and a call that fails changes
- *   nothing. <errno.h> comes with this header. What a job returns is never mixed with these.
+ *   Calls return 0 or an errno value, and leave errno itself alone. A call that fails changes
+ *   nothing. What a job returns is never mixed with these. <errno.h> comes with this header.
  *     EINVAL     a bad option or argument
- *     EAGAIN     full: no permit for a try, or nobody more may wait; also: the executor refused,
- *                or the system has no thread for a worker
+ *     EAGAIN     full: no permit for a try, or nobody more may wait; also: the executor refused, or
+ *                the system has no thread for a worker
  *     ETIMEDOUT  not in time
  *     ESHUTDOWN  closed
  *     EDEADLK    would wait for itself: see LIMITS
  *     EPERM      leave without enter; finish of a job that does not run, or was finished
- *     EBUSY      submit of a job that is in flight; cancel of one that runs; destroy while
- *                anything is left
+ *     EBUSY      submit of a job that is in flight; cancel of one that runs; destroy while anything
+ *                is left
  *     EALREADY   cancel of a job that is done
  *     ENOMEM     no memory (init with BULKHEAD_TIMINGS; submit, when it starts a worker)
  *
- * WHAT IT GUARANTEES
- *   Bounds       From any number of threads at once: exactly min(n, permits) of n run, min(queue,
- *                n - permits) wait, the rest is refused. One decision, never check and then act.
- *                Permit and place in the queue change in the same step, so nobody is refused while
- *                there is room. A job with a delay has its place in the queue from the start,
- *                one that waits for its retry too; the latter is never refused, so with many of
- *                these more may wait than `queue` says, and nobody else until it is less.
- *   Order        First come, first served; a newcomer never gets a permit before those who wait.
- *                With BULKHEAD_UNFAIR callers of enter may: one who waits is then passed by others
- *                at most until it has been woken in vain once. That is faster under contention.
- *   Outcome      Every job that was accepted ends exactly once: SUCCEEDED, FAILED, TIMED_OUT,
- *                EXPIRED, CANCELLED or ABORTED, whatever happens. done is called once, then the
- *                permit is given back, then waiters are released. (Detached: the permit, then
- *                done.) A job that goes on without a thread and is never finished never ends.
- *   Waiting      A wait that gives up leaves nothing behind. An event that lets somebody in does so
- *                at once: a leave, the end of a job, a cancel, a timeout, a resize.
- *   Cost         A permit that is free is one atomic read-modify-write, and so is giving it back,
- *                while nobody waits; jobs may run meanwhile. A submit to own workers is two, while
- *                there is room. It takes a short lock if it has to wake a worker, or if the job has
- *                a delay or start_within_ns. So does everything else. A refusal takes it only if
- *                a worker has ended a job just now, and the counts are not settled. No call
- *                allocates, except init with BULKHEAD_TIMINGS, a submit that starts a worker, and
- *                whoever uses bulkhead_executor.
- *   Visibility   What was done before submit is seen by run; what run did, by whoever returns from
- *                wait, and by done. What was done before leave is seen by who enters next.
- *   Lifetime     A job's memory is yours again when wait has returned 0 (after TIMED_OUT: reclaim);
- *                if several threads wait for it, when all of these waits have returned. If it is
- *                detached: in done. All jobs are yours when close or wait_idle has returned 0 and
- *                none has TIMED_OUT; every done has returned by then. The bulkhead's memory is
- *                yours when destroy has returned 0; no other call, a wait for a job included, may
- *                overlap with destroy.
+ * GUARANTEES
+ *   Bounds       Of n callers and jobs at once, from any threads, exactly min(n, permits) run,
+ *                min(queue, n - permits) wait, and the rest is refused. A permit and a place in the
+ *                queue change in the same atomic step, so nobody is refused while there is room. A
+ *                job with a delay has its place in the queue from the start, and so has one that
+ *                waits for its retry. A retry is never refused. So with many of them more may wait
+ *                than `queue` says, and nobody else is let in until it is less.
+ *   Order        First come, first served: a newcomer never gets a permit before those who wait.
+ *                With BULKHEAD_UNFAIR, callers of enter may. Others then pass a waiter only until
+ *                it has been woken in vain once. That is faster under contention.
+ *   Outcome      Every accepted job ends exactly once, whatever happens: SUCCEEDED, FAILED,
+ *                TIMED_OUT, EXPIRED, CANCELLED or ABORTED. done is called once, then the permit is
+ *                given back, then waiters are released. (Detached: the permit, then done.) A job
+ *                that goes on without a thread and is never finished never ends.
+ *   Waiting      A wait that gives up leaves nothing behind. Each event that lets somebody in does
+ *                so at once: a leave, the end of a job, a cancel, a timeout, a resize.
+ *   Progress     While nobody waits, a free permit is one atomic read-modify-write, and giving it
+ *                back is one; jobs may run in the meantime. While there is room, a submit to own
+ *                workers is two. It takes a short lock if it has to wake a worker, or if the job
+ *                has a delay or start_within_ns. A refusal takes the lock only if a worker has
+ *                ended a job just now, and the counts are not settled. Everything else takes it.
+ *   Cost         These allocate: init with BULKHEAD_TIMINGS, a submit that starts a worker, and
+ *                each use of bulkhead_executor. No other call does.
+ *   Visibility   run sees what was done before submit. done, and a thread that returns from wait,
+ *                see what run did. The next to enter sees what was done before leave.
+ *   Lifetime     A job's memory is yours again when wait has returned 0 (after TIMED_OUT: reclaim).
+ *                If several threads wait for it, all of these waits must have returned. A detached
+ *                job is yours in done. When close or wait_idle has returned 0 and none has
+ *                TIMED_OUT, all jobs are yours, and every done has returned. The bulkhead's memory
+ *                is yours when destroy has returned 0. No other call, a wait for a job included,
+ *                may overlap with destroy.
  *
  * LIMITS
  *   Permits      2^27 - 1 at once, and 2^28 - 1 waiting; BULKHEAD_UNLIMITED means these.
- *   Deadlocks    EDEADLK is returned by a call that would wait while all permits are held by
- *                threads that wait for the same bulkhead: a job that submits to its own bulkhead
- *                and waits, an invoke inside an invoke, also with other bulkheads in between on the
+ *   Deadlocks    A call returns EDEADLK if it would wait while all permits are held by threads that
+ *                wait for the same bulkhead. Examples: a job that submits to its own bulkhead and
+ *                waits; an invoke inside an invoke, also with other bulkheads in between on the
  *                same thread; two jobs that wait for each other. The answer is the same if a
  *                timeout, a cancel or an expiry would have let it through later.
- *                The check knows which threads hold permits: those that run a job or its done, and
- *                those inside invoke or BULKHEAD_SCOPE. It also knows a thread that has
- *                entered and not left, but only if there is a single permit and the wait has no
- *                limit. (If that thread ends, and another one leaves for it later, a new thread may
- *                be mistaken for it in the meantime.) It does not know others that have entered,
- *                since any thread may leave for them.
- *                A wait or invoke that comes back to its own thread gets EDEADLK, too: from running
- *                job to running job of other bulkheads, or through the event loops of
- *                loop_scheduler.h. All this must be in one linked image, a program or a shared
- *                library, and no more than 63 long. (A weak, hidden thread-local variable of the
- *                image notes what a thread runs. gcc and clang on Linux have that; elsewhere the
- *                variable is static, and the circle must be in one source file. There is no other
- *                static data.) So does a wait on the thread of the very loop that is the
- *                executor. The search ends at a job that still waits for its permit, or in the
- *                queue of another executor: nobody runs it yet. Nor does it follow a job that goes
- *                on without a thread, whose permit belongs to none: so do not wait for it, nor for
- *                its permit, on the thread that is to finish it.
- *                The check is made when a wait begins. It is made again when a resize lowers
- *                `permits`, and when such a limit keeps a permit that comes back: if all permits
- *                that are left belong to threads that wait, waits end with EDEADLK until a thread
- *                goes on.
+ *                - The check knows which threads hold permits: those that run a job or its done,
+ *                  and those inside invoke or BULKHEAD_SCOPE. It knows a thread that has entered
+ *                  and not left only if there is a single permit and the wait has no limit. (If
+ *                  that thread ends, and another one leaves for it later, a new thread may be
+ *                  mistaken for it in the meantime.) It does not know other threads that have
+ *                  entered, since any thread may leave for them.
+ *                - A wait or invoke also gets EDEADLK if it comes back to its own thread. The way
+ *                  may lead from running job to running job of other bulkheads, and through the
+ *                  event loops of loop_scheduler.h. All of it must be in one linked image, a
+ *                  program or a shared library, and no more than 63 long. (A weak, hidden
+ *                  thread-local variable of the image notes what a thread runs. gcc and clang on
+ *                  Linux have that. Elsewhere the variable is static, and the circle must be in one
+ *                  source file. There is no other static data.)
+ *                - A wait on the thread of the very loop that is the executor gets EDEADLK, too.
+ *                - The search ends at a job that still waits for its permit, or in the queue of
+ *                  another executor: no thread runs it yet.
+ *                - The search does not follow a job that goes on without a thread, whose permit
+ *                  belongs to none. So do not wait for it, nor for its permit, on the thread that
+ *                  is to finish it.
+ *                - The check is made when a wait begins. It is made again when a resize lowers
+ *                  `permits`, and when that limit keeps a permit that comes back. If all permits
+ *                  that are left belong to threads that wait, waits end with EDEADLK until a thread
+ *                  goes on.
  *   Threads      A job may end the thread of an own worker (thrd_exit, pthread_exit; on POSIX
  *                systems, and in C++ if exceptions are enabled). It counts as FAILED with ECANCELED
  *                and is not tried again. Everything else must return: jobs on an executor or on
  *                their submitter's thread, functions given to invoke, done, and all functions of
- *                the options. The latter return soon: the supervisor may call them, and deadlines
- *                wait in the meantime. Jobs on own
- *                workers run with signals blocked, except those of faults (on Linux and macOS). So
- *                signals of timers and profilers do not reach them, and what they fork and exec
- *                inherits the mask. Unblock signals in worker_start for all jobs of that worker, or
- *                define PLIM_WORKER_SIGNALS.
- *   Cancellation pthread_cancel does not end the threads made here. Do not cancel a thread of yours
- *                while it is in one of these calls: it would keep its permit, or its place.
- *   Executors    A job that the executor has accepted holds its permit, but has not begun: you can
+ *                the options. The functions of the options must return soon: the supervisor may
+ *                call them, and deadlines wait in the meantime.
+ *                - Jobs on own workers run with signals blocked, except those of faults (on Linux
+ *                  and macOS). So signals of timers and profilers do not reach them, and what they
+ *                  fork and exec inherits the mask. Unblock signals in worker_start for all jobs of
+ *                  that worker, or define PLIM_WORKER_SIGNALS.
+ *   Cancellation  pthread_cancel does not end the threads made here. Do not cancel a thread of
+ *                yours while it is in one of these calls: it would keep its permit, or its place.
+ *   Executors    A job that the executor has accepted holds its permit, but has not begun. You can
  *                cancel it, it may expire, and an abort ends it, at once. What is left of it in the
- *                executor does nothing; close waits for that, and destroy says EBUSY until then.
- *                One that runs jobs on the spot, in execute, is fine for jobs that return without
- *                waiting for others, and without delays, retries or timeouts.
- *   Sync         Jobs of a sync bulkhead run on the thread that submits them, which also waits for
- *                their delays and retries. They are accepted when they have their permit: a delay
- *                before that is in no figure, and ends with a close. A run timeout is noticed when
- *                the body returns, or is finished. Another thread that cancels such a job, or
+ *                executor does nothing. close waits for that, and destroy says EBUSY until then. An
+ *                executor may run jobs on the spot, in execute. That is fine for jobs that return
+ *                without waiting for others, and have no delays, retries or timeouts.
+ *   Sync         Jobs of a sync bulkhead run on the thread that submits them. That thread also
+ *                waits for their delays and retries. A job is accepted when it has its permit: a
+ *                delay before that is in no figure, and ends with a close. A run timeout is noticed
+ *                when the body returns, or is finished. Another thread that cancels such a job, or
  *                waits for it, must know that it has been accepted, from its run for instance.
  *                Here, and on the spot of an executor, a done that submits goes one call deeper
  *                each time.
  *   Signals      No call is safe in a signal handler. No signal ends a wait: there is no EINTR.
- *   Processes    Not shared between processes. After fork(), in the child: close and destroy
- *                return 0 at once and touch nothing, so a destructor of yours may call them. Make
- *                no other call; init it anew, at the same address if you like. What the parent's
+ *   Processes    Not shared between processes. In the child after fork(), close and destroy return
+ *                0 at once and touch nothing, so a destructor of yours may call them. Make no other
+ *                call. You may init anew, at the same address if you like. What the parent's
  *                threads had allocated is lost to the child.
  *   Languages    C11 or later, C++11 or later; a C file and a C++ file may share an object. Before
- *                C++20 set options field by field. On Windows link with -lsynchronization, and
- *                use gcc or clang: Microsoft's compiler is not supported, nobody has tried it.
- *                C++: a job must not throw.
+ *                C++20 set options field by field. On Windows link with -lsynchronization, and use
+ *                gcc or clang: Microsoft's compiler is not supported, nobody has tried it. C++: a
+ *                job must not throw.
  *
  * MACROS TO DEFINE BEFORE THE INCLUDE, if at all
- *   May differ between files. The fast paths follow the file that calls them; everything else
+ *   These may differ between files. The fast paths follow the file that calls them; everything else
  *   follows the file that calls bulkhead_init:
  *     PLIM_SPIN n            how often to look before sleeping (100; 0 never spins)
- *     PLIM_ASSERT(c, text)   called with c false when misuse is found that no error can report
+ *     PLIM_ASSERT(c, text)   called with c false for misuse that no error can report
  *     PLIM_USE_PTHREADS      POSIX mutexes even where C11's exist
  *     PLIM_WORKER_SIGNALS    threads made here keep the signal mask of the thread that makes them
  *     BULKHEAD_IDLE_NS       how long a worker waits for a job before it ends (10 s)
- *   Must be the same in all files that share an object; nothing checks it:
- *     PLIM_MALLOC(size), PLIM_FREE(memory)   instead of malloc and free
+ *
+ *   These must be the same in all files that share an object; nothing checks it:
+ *     PLIM_MALLOC(size), PLIM_FREE(memory)  instead of malloc and free
  *     PLIM_PROCESS_SHARED    has no use here; for a semaphore.h beside this header
- *     PLIM_PARK_CND          wait on C11 mutexes and conditions instead of the system's wait on an
- *                            address; so it is done anyway on systems other than Linux, Windows
- *                            and macOS
+ *     PLIM_PARK_CND          waits use C11 mutexes and conditions instead of the system's wait on
+ *                            an address. Systems other than Linux, Windows and macOS get this in
+ *                            any case.
  */
 
 #ifndef PLIM_BULKHEAD_H
@@ -3554,8 +3568,8 @@ static inline uint64_t bulkhead_queued_(uint64_t word)
  *   ENDING      ended, of a section  whoever ended it, when done has returned: DONE
  *   DONE        nothing              submit, as NEW
  *
- * A job that is AWAY has left its runner, and is listed in running. Whoever finishes it is its
- * runner from then on; a second one finds it FINISHED.
+ * A job that is AWAY has left its runner, and is listed in running. The thread that finishes it is
+ * its runner from then on; a second one finds it FINISHED.
  *
  * A job of a sync bulkhead is RUNNING from when it is accepted, also while it waits between two
  * attempts, and then ENDING; its permit is given back after done, unless it is detached.
@@ -4440,10 +4454,10 @@ static inline void bulkhead_note_peaks_(bulkhead *b, uint64_t word)
     b->totals.peak_queued = queued > b->totals.peak_queued ? queued : b->totals.peak_queued;
 }
 
-/* Must every change be made in a frozen section? While somebody waits for a place or for quiet, and
- * once it is closing. After a resize, until enough permits have come back. With BULKHEAD_UNFAIR,
- * while a caller may have been nudged. A thread that rests needs no look: close, cancel and finish
- * alone concern it. */
+/* Must every change be made in a frozen section? Yes, while a thread waits for a place or for
+ * quiet, and once the bulkhead is closing. After a resize, until enough permits have come back.
+ * With BULKHEAD_UNFAIR, while a caller may have been nudged. A thread that rests is the concern of
+ * close, cancel and finish alone. */
 static inline bool bulkhead_is_watched_(const bulkhead *b, uint64_t word)
 {
     return b->room.first != NULL || b->quiet.first != NULL || b->stage != PLIM_OPEN_ ||

@@ -24,8 +24,8 @@
  *   ENDING      ended, of a section  whoever ended it, when done has returned: DONE
  *   DONE        nothing              submit, as NEW
  *
- * A job that is AWAY has left its runner, and is listed in running. Whoever finishes it is its
- * runner from then on; a second one finds it FINISHED.
+ * A job that is AWAY has left its runner, and is listed in running. The thread that finishes it is
+ * its runner from then on; a second one finds it FINISHED.
  *
  * A job of a sync bulkhead is RUNNING from when it is accepted, also while it waits between two
  * attempts, and then ENDING; its permit is given back after done, unless it is detached.

@@ -107,10 +107,10 @@ static inline void bulkhead_note_peaks_(bulkhead *b, uint64_t word)
     b->totals.peak_queued = queued > b->totals.peak_queued ? queued : b->totals.peak_queued;
 }
 
-/* Must every change be made in a frozen section? While somebody waits for a place or for quiet, and
- * once it is closing. After a resize, until enough permits have come back. With BULKHEAD_UNFAIR,
- * while a caller may have been nudged. A thread that rests needs no look: close, cancel and finish
- * alone concern it. */
+/* Must every change be made in a frozen section? Yes, while a thread waits for a place or for
+ * quiet, and once the bulkhead is closing. After a resize, until enough permits have come back.
+ * With BULKHEAD_UNFAIR, while a caller may have been nudged. A thread that rests is the concern of
+ * close, cancel and finish alone. */
 static inline bool bulkhead_is_watched_(const bulkhead *b, uint64_t word)
 {
     return b->room.first != NULL || b->quiet.first != NULL || b->stage != PLIM_OPEN_ ||

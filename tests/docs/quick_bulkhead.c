@@ -2,27 +2,22 @@
 #include "bulkhead.h"
 
 struct request {
-    int refused, answer;
+    int fails;
 };
 
 static int query(bulkhead_job *job);
-
-static void answer(struct request *r, bulkhead_outcome outcome, int result)
-{
-    r->answer = 10 * (int)outcome + result;
-}
 
 /* the block */
 
 static int query(bulkhead_job *job)
 {
-    return ((struct request *)job->arg)->refused + 7; /* fails, with 7 */
+    return ((struct request *)job->arg)->fails;
 }
 
 int main(void)
 {
-    struct request r[2] = {{0, 0}, {0, 0}};
-    bulkhead_job jobs[2];
-    return serve(r, jobs, 2) != 0 || r[0].answer != 10 * (int)BULKHEAD_FAILED + 7 ||
-           r[1].answer != 10 * (int)BULKHEAD_FAILED + 7;
+    struct request good = {0}, bad = {7};
+    return bulkhead_init(&database, &limits) != 0 || serve(&good) != 200 || serve(&bad) != 500 ||
+           bulkhead_close(&database, BULKHEAD_DRAIN, PLIM_FOREVER) != 0 || serve(&good) != 429 ||
+           bulkhead_destroy(&database) != 0;
 }
