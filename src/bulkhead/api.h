@@ -34,10 +34,9 @@ typedef enum bulkhead_outcome {
     BULKHEAD_FAILED,    /* run returned job->result; ECANCELED: it ended its thread */
     BULKHEAD_TIMED_OUT, /* run_timeout_ns passed; the body may still run */
     BULKHEAD_EXPIRED,   /* start_within_ns passed and it had not begun */
-    BULKHEAD_CANCELLED, /* by bulkhead_cancel, while it did not run: before it began, or between two
-                           attempts */
-    BULKHEAD_ABORTED /* while it did not run: closed, or the executor refused it, or no thread could
-                           be had and every worker there was waits for this bulkhead */
+    BULKHEAD_CANCELLED, /* by bulkhead_cancel, before it began or between two attempts */
+    BULKHEAD_ABORTED    /* while it did not run: closed; or the executor refused it; or there was no
+                           thread for it, and all workers wait for this bulkhead */
 } bulkhead_outcome;
 
 typedef enum bulkhead_event_type {
@@ -51,9 +50,9 @@ typedef enum bulkhead_event_type {
     BULKHEAD_EVENT_RESIZED
 } bulkhead_event_type;
 
-/* Told to on_event on the thread where it happens, under no lock. ACCEPTED and RETRIED may come
- * after what follows them on another thread, so the job may be gone by then: compare the pointer,
- * use arg. */
+/* on_event gets it on the thread where it happens, under no lock. ACCEPTED and RETRIED may come
+ * after what follows them on another thread. The job may be gone by then: compare the pointer, use
+ * arg. */
 typedef struct bulkhead_event {
     bulkhead_event_type type;
     const bulkhead_job *job; /* NULL: a call of enter or invoke, work for bulkhead_executor, or none
@@ -92,18 +91,17 @@ typedef struct bulkhead_options {
                           default, which is 128 KB with musl and 512 KB on macOS) */
 } bulkhead_options;
 
-/* A job. Zero it, set run, and what you need of the rest; *job is yours to place (defined after the
- * core, below):
+/* A job. Zero it, set run, and what you need of the rest; *job is yours to place. (The struct is
+ * defined below, after the core.)
  *
  *     int (*run)(bulkhead_job *job);     required; 0 is success, BULKHEAD_LATER: see
  *                                        bulkhead_finish; anything else is its error
  *     void *arg;                         yours
  *     void (*done)(bulkhead_job *job);   called once when it has ended, however, on the thread that
- *                                        ended it: a worker, the supervisor, who cancels, closes
- *                                        or finishes
- *                                        (NULL: nothing)
+ *                                        ended it: a worker, the supervisor, or a thread that
+ *                                        cancels, closes or finishes (NULL: nothing)
  *     bool detached;                     done is the last touch: it may free or resubmit the job,
- *                                        and nobody may wait for it; after a run timeout it is
+ *                                        and no thread may wait for it. After a run timeout done is
  *                                        called when the body has returned. You may cancel it as
  *                                        long as you know that its memory is still there
  *     int64_t delay_ns;                  not before this time from now; has a place in the queue
@@ -111,12 +109,16 @@ typedef struct bulkhead_options {
  *                                        it is due (0: no limit)
  *     int64_t run_timeout_ns;            instead of the bulkhead's (0: the same; PLIM_NONE: none)
  *     uint32_t attempts;                 instead of the bulkhead's (0: the same)
- *   to read in run:
+ *
+ * To read in run:
+ *
  *     void *resource;                    what worker_start made; the worker's again, when run has
  *                                        returned
  *     unsigned worker;                   the index that worker_start got
  *     uint32_t attempt;                  from 1
- *   to read when it is done, and in done:
+ *
+ * To read when it is done, and in done:
+ *
  *     bulkhead_outcome outcome;
  *     int result;                        what run returned; 0 if it was not run, or timed out
  */
@@ -152,159 +154,182 @@ typedef struct bulkhead_stats {
     bulkhead_histogram wait, run;
 } bulkhead_stats;
 
-/* Prepares it; options NULL are all zero. Starts no thread; allocates only for BULKHEAD_TIMINGS.
- * Requires: nobody uses it yet, and it is not moved or copied later. Returns 0, EINVAL, ENOMEM. */
+/* Prepares *b; options NULL are all zero. Starts no thread; allocates only for BULKHEAD_TIMINGS.
+ * Requires: no thread uses it yet, and it is not moved or copied later. Never blocks. Returns 0;
+ * EINVAL; ENOMEM. Memory order: none: hand *b to other threads by something that orders. */
 static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options);
 
-/* Reads PREFIXPERMITS, PREFIXQUEUE and PREFIXTIMEOUT_MS from the environment (prefix "WORKER_":
- * WORKER_PERMITS, ...), or else PREFIXDEFAULT_PERMITS, ...; what is set nowhere, or empty, stays as
- * it is in options. A value is digits; "unlimited" and "null", in lower case, lift the limit; 0 is
- * PLIM_NONE. For permits 0 is an error; so is a limit above the largest (see LIMITS). Returns 0;
+/* Reads PREFIXPERMITS, PREFIXQUEUE and PREFIXTIMEOUT_MS from the environment; with the prefix
+ * "WORKER_" these are WORKER_PERMITS and so on. Where one is not set, or empty, it reads
+ * PREFIXDEFAULT_PERMITS and so on. Where that is missing too, options stay as they are.
+ *
+ * A value is digits. "unlimited" and "null", in lower case, lift the limit. 0 is PLIM_NONE; for
+ * permits it is an error. So is a limit above the largest (see LIMITS). Never blocks. Returns 0;
  * EINVAL for all else, or if the prefix has more than 200 characters, and then options are left
  * alone. */
 static inline int bulkhead_options_from_env(bulkhead_options *options, const char *prefix);
 
 /* The same for variables with names of your own; a name that is NULL is not read. If a value is
- * wrong, *wrong says which variable has it (wrong may be NULL). Call it for the defaults first, and
- * then again for what goes before them. */
+ * wrong, *wrong is the name of its variable (wrong may be NULL). Call it for the defaults first,
+ * and then again for the variables that override them. */
 typedef struct bulkhead_names {
     const char *permits, *queue, *timeout_ms;
 } bulkhead_names;
 static inline int bulkhead_options_from_names(bulkhead_options *options,
                                               const bulkhead_names *names, const char **wrong);
 
-/* Reads a limit that comes from elsewhere: digits, "unlimited" or "null"; 0 is PLIM_NONE. Returns
- * 0; EINVAL on anything else, or above 2^27 - 1, and then *value is left alone. */
+/* Reads a limit that comes from elsewhere: digits, "unlimited" or "null"; 0 is PLIM_NONE. Never
+ * blocks. Returns 0; EINVAL on anything else, or above 2^27 - 1, and then *value is left alone. */
 static inline int bulkhead_parse_limit(const char *text, int32_t *value);
 
-/* Lets nobody in any more (ESHUTDOWN), and waits until all is over and the workers have ended, at
- * most timeout_ns. Several may close: each waits for the same end. Blocks.
+/* Lets nobody in any more (ESHUTDOWN), and blocks until all is over and the workers have ended, or
+ * timeout_ns has passed. Several threads may close: each waits for the same end.
  *   DRAIN  What was accepted still runs, with its delays and retries. When a time above 0 has
- *          passed, what has not begun is ended as by ABORT. A time of 0 or less begins the drain
- *          and does not wait. A job that a done submits meanwhile is refused: if yours do that,
- *          call bulkhead_wait_idle first. Give a limit: a drain without one never ends if
+ *          passed, what has not begun ends as by ABORT. A time of 0 or less begins the drain and
+ *          does not wait. A job that a done submits in the meantime is refused: if yours do that,
+ *          call bulkhead_wait_idle first. Give a limit: without one a drain never ends if
  *          worker_start fails for ever, as when a database is down.
  *   ABORT  Callers that wait get ESHUTDOWN. Jobs that have not begun end as ABORTED, in order. What
- *          runs goes on, and bulkhead_job_cancelled tells it so. Right for jobs that run as long as
- *          the program does.
- * Returns 0 all is over; ETIMEDOUT something is left, if only a thread that is about to end (call
- * it again; for such a thread destroy waits by itself); EINVAL; EDEADLK, having changed nothing,
- * if it would wait inside a job or a callback, or for ever while this thread holds a permit. */
+ *          runs goes on, and bulkhead_job_cancelled tells it so. Use it for jobs that run as long
+ *          as the program does.
+ *
+ * Returns 0: all is over. ETIMEDOUT: something is left, if only a thread that is about to end. Call
+ * it again; for such a thread destroy waits by itself. EINVAL. EDEADLK: it would wait inside a job
+ * or a callback, or for ever while this thread holds a permit; nothing has changed. Memory order:
+ * acquire on 0, of what all jobs did. */
 static inline int bulkhead_close(bulkhead *b, int how, int64_t timeout_ns);
 
-/* Ends the workers, if that has not been done, and frees what is left. Returns 0; EBUSY while
- * anything runs or waits, or a body has not returned, having changed nothing. */
+/* Ends the workers, if that has not been done, and frees what is left. It blocks only for threads
+ * that are about to end. Returns 0; EBUSY while anything runs or waits, or a body has not returned,
+ * having changed nothing. Memory order: acquire on 0. */
 static inline int bulkhead_destroy(bulkhead *b);
 
-/* Takes a permit, waiting for it as timeout_ns in the options says. Returns 0, EAGAIN (nobody more
- * may wait, or the option says never), ETIMEDOUT, ESHUTDOWN, EDEADLK. Memory order: acquire. */
+/* Takes a permit; blocks for as long as timeout_ns in the options says. Returns 0; EAGAIN if nobody
+ * more may wait, or the option says never; ETIMEDOUT; ESHUTDOWN; EDEADLK. Memory order: acquire on
+ * success. */
 static inline int bulkhead_enter(bulkhead *b);
 
-/* The same; waits at most timeout_ns nanoseconds, on the monotonic clock. PLIM_MS(n) and the like
- * help; PLIM_FOREVER is no limit; 0 or less does not wait, and gives ETIMEDOUT. */
+/* The same, but blocks for at most timeout_ns nanoseconds, on the monotonic clock. Use PLIM_MS(n)
+ * and the like. PLIM_FOREVER is no limit; 0 or less does not wait, and gives ETIMEDOUT. */
 static inline int bulkhead_enter_for(bulkhead *b, int64_t timeout_ns);
 
 /* The same, now or not at all: EAGAIN. */
 static inline int bulkhead_try_enter(bulkhead *b);
 
-/* Gives the permit back; to the first who waits, if somebody does. Works when closed, too. Any
- * thread may do it. Returns 0, or EPERM if none can be held; while a worker is just between two
- * jobs that mistake may go unnoticed. Memory order: release. */
+/* Gives the permit back; the first that waits gets it. It works when closed, too, and any thread
+ * may do it. Never blocks for long. Returns 0; EPERM if no permit can be held. That mistake may go
+ * unnoticed while a worker is between two jobs. Memory order: release. */
 static inline int bulkhead_leave(bulkhead *b);
 
-/* BULKHEAD_SCOPE(b) { ... }  enters as bulkhead_enter does, runs the block and leaves, on every way
- * out of it with gcc and clang; elsewhere not after return or goto. Refused: skips the block. */
+/* BULKHEAD_SCOPE(b) { ... }
+ * Enters as bulkhead_enter does, runs the block and leaves, on every way out of it. If it is
+ * refused, the block is skipped. With a compiler that is neither gcc nor clang it does not leave
+ * after return or goto. */
 
-/* Runs fn(arg) with a permit: on this thread; of type BULKHEAD_ASYNC, on a worker, and waits for
- * it. BULKHEAD_INLINE: on this thread while a permit is free. What fn returns goes to *result, if
- * that is not NULL. On a worker it is a job like others: attempts and run timeouts apply.
- * Returns 0 if fn was called, whatever it returned (ESHUTDOWN, if an ABORT came before another
- * attempt); or an error as enter and submit do. ETIMEDOUT: it was not let in, or the run timeout
- * passed; this waits for fn's end in any case. */
+/* Runs fn(arg) with a permit; blocks until fn has ended. On a sync bulkhead fn runs on this thread.
+ * On one of type BULKHEAD_ASYNC it runs on a worker, as a job like others: attempts and run
+ * timeouts apply. With BULKHEAD_INLINE it runs on this thread while a permit is free. What fn
+ * returns goes to *result, if that is not NULL.
+ *
+ * Returns 0 if fn was called, whatever it returned, or an error as enter and submit do. ETIMEDOUT:
+ * it was not let in, or the run timeout passed; it waits for fn's end in any case. ESHUTDOWN:
+ * closed, or an ABORT came before another attempt. Memory order: acquire before fn; you see what fn
+ * did. */
 static inline int bulkhead_invoke(bulkhead *b, int (*fn)(void *), void *arg, int *result);
 
-/* Hands the job over. It is run when a permit is free, in order; *job must stay where it is until
- * it is done. If the queue is full, waits as timeout_ns in the options says, until a place is free
- * (without a queue: a permit). On a sync bulkhead it waits for a permit as enter does, runs the job
- * on this thread, and returns when the job is done. Returns 0; EAGAIN full, no thread or the
- * executor refused; ETIMEDOUT, ESHUTDOWN, EDEADLK, EINVAL (no run, negative times), EBUSY (it is in
- * flight), ENOMEM. On an error run and done are not called, and *job is as it was. */
+/* Hands the job over. It runs when a permit is free, in order. *job must stay where it is until it
+ * is done. If the queue is full, this blocks for as long as timeout_ns in the options says, until a
+ * place is free (without a queue: a permit). On a sync bulkhead it waits for a permit as enter
+ * does, runs the job on this thread, and returns when the job is done.
+ *
+ * Returns 0; EAGAIN: full, no thread, or the executor refused; ETIMEDOUT; ESHUTDOWN; EDEADLK;
+ * EINVAL: no run, or negative times; EBUSY: it is in flight; ENOMEM. On an error run and done are
+ * not called, and *job is as it was. Memory order: release, to run. */
 static inline int bulkhead_submit(bulkhead *b, bulkhead_job *job);
 
-/* The same; waits at most timeout_ns for a place in the queue; 0 or less: ETIMEDOUT when full. Each
- * call that is not let in counts as rejected. */
+/* The same, but blocks for at most timeout_ns for a place in the queue; 0 or less: ETIMEDOUT when
+ * full. Each call that is not let in counts as rejected. */
 static inline int bulkhead_submit_for(bulkhead *b, bulkhead_job *job, int64_t timeout_ns);
 
-/* Waits until the job is done and its done has returned; any number of threads may. Returns 0 (read
- * job->outcome and job->result), ETIMEDOUT (it goes on), EDEADLK (it never could be: this
- * is that job, or one that it waits for), EINVAL (never submitted, or detached). Memory order:
- * acquire. */
+/* Blocks until the job is done and its done has returned, or timeout_ns has passed. Any number of
+ * threads may wait. Returns 0: read job->outcome and job->result. ETIMEDOUT: it goes on. EDEADLK:
+ * it never could be done, since this is that job, or one that it waits for. EINVAL: never
+ * submitted, or detached. Memory order: acquire. */
 static inline int bulkhead_wait(bulkhead_job *job, int64_t timeout_ns);
 
-/* After TIMED_OUT: waits until the body has returned too, and the memory is the caller's. Of every
- * other job that is done it is so at once. Returns 0, ETIMEDOUT, EBUSY (it is not done),
- * EDEADLK (inside that body), EINVAL (never submitted, or detached: its done is called then). */
+/* After TIMED_OUT: blocks until the body has returned too, and the memory is yours. For any other
+ * job that is done it returns at once. Returns 0; ETIMEDOUT; EBUSY: it is not done; EDEADLK: inside
+ * that body; EINVAL: never submitted, or detached (its done is called then). Memory order:
+ * acquire. */
 static inline int bulkhead_reclaim(bulkhead_job *job, int64_t timeout_ns);
 
-/* Ends a job that does not run: it has not begun, or waits for another attempt. Returns 0 it has
- * ended CANCELLED, its done was called here; EBUSY it runs, bulkhead_job_cancelled tells it so, and
- * it is not tried again; EALREADY it is done, or its done is being called; EINVAL it was not
- * submitted to b. Never blocks for long. Requires: the job's memory has not been given back, as it
- * may be once it is done. A detached job may be cancelled, too, if you know that its done has not
- * freed it. */
+/* Ends a job that does not run: it has not begun, or waits for another attempt. Never blocks for
+ * long. Returns 0: it has ended CANCELLED, and its done was called here. EBUSY: it runs. Then
+ * bulkhead_job_cancelled tells it so, and it is not tried again. EALREADY: it is done, or its done
+ * is being called. EINVAL: it was not submitted to b. Requires: you have not given the job's memory
+ * back, as you may once it is done. You may cancel a detached job, too, if you know that its done
+ * has not freed it. Memory order: relaxed. */
 static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job);
 
-/* Inside run, and until finish: is its result wanted no more? True once somebody has cancelled the
- * job, once its run timeout has passed, and once the bulkhead was closed with ABORT or a DRAIN
- * whose time has passed. */
+/* Inside run, and until finish: is its result wanted no more? Never blocks. Returns true once one
+ * of these has happened: a thread has cancelled the job; its run timeout has passed; the bulkhead
+ * was closed with ABORT, or with a DRAIN whose time has passed. Memory order: relaxed. */
 static inline bool bulkhead_job_cancelled(const bulkhead_job *job);
 
-/* Inside run: what worker_start has made is broken. When this attempt has ended, worker_stop and
- * worker_start are called again, before the worker takes its next job. */
+/* Inside run: what worker_start has made is broken. When this attempt has ended, the worker calls
+ * worker_stop and worker_start again, before it takes its next job. Never blocks. */
 static inline void bulkhead_job_renew(bulkhead_job *job);
 
 /* Ends a job whose run returns BULKHEAD_LATER. Such a job goes on without a thread: run has handed
  * it to an event loop, say, and the worker takes another job. It keeps its permit and counts as
- * running: cancel and abort only tell it so, its run timeout holds, and close waits for it. From
- * this call on all is as if run had returned result: retries, outcome, done, waiters, figures.
+ * running. Cancel and abort only tell it so. Its run timeout holds, and close waits for it.
+ *
+ * From this call on all is as if run had returned result: retries, outcome, done, waiters, figures.
  * Call it once for each such attempt, on any thread. If run has not returned yet, the attempt ends
- * when it does; else it ends here, and this thread calls done. If run returns anything but
- * BULKHEAD_LATER, that counts, and not this call. Returns 0; EPERM the job does not run, or was
- * finished already; EINVAL for a result of BULKHEAD_LATER. Waits for nothing but done, retryable
- * and on_event, and for the next job if the executor runs it on the spot. Requires: the job's
- * memory is there; until this call it is, if run returns BULKHEAD_LATER. On a sync bulkhead submit
- * waits for this call, and ends the job itself: so do not submit on the thread that is to finish.
- * Memory order: what was done before is seen by done, and by whoever returns from wait. */
+ * when it does. Else it ends here, and this thread calls done. If run returns anything but
+ * BULKHEAD_LATER, that counts, and not this call.
+ *
+ * It waits for nothing but done, retryable and on_event, and for the next job if the executor runs
+ * that on the spot. Requires: the job's memory is there; until this call it is, if run returns
+ * BULKHEAD_LATER. On a sync bulkhead submit waits for this call, and ends the job itself. So do not
+ * submit on the thread that is to finish.
+ *
+ * Returns 0; EPERM: the job does not run, or was finished already; EINVAL: a result of
+ * BULKHEAD_LATER. Memory order: release, to done and to threads that return from wait. */
 static inline int bulkhead_finish(bulkhead_job *job, int result);
 
-/* Changes the limits; they mean what they do in the options. PLIM_KEEP leaves a limit as it is; so
- * does 0 if the limit is none, so that you can give back what a snapshot has just said. Nothing
- * that runs or waits is stopped: a shrink takes effect as jobs end. Never waits. Returns 0, EINVAL.
- */
+/* Changes the limits; they mean what they do in the options. PLIM_KEEP leaves a limit as it is. So
+ * does 0 if the limit is none: so you can give back what a snapshot has just said. Nothing that
+ * runs or waits is stopped: a shrink takes effect as jobs end. Never waits. Returns 0; EINVAL.
+ * Memory order: relaxed. */
 static inline int bulkhead_resize(bulkhead *b, int32_t permits, int32_t queue);
 
-/* Waits for an instant at which nothing runs, waits or is delayed, and no done is being called, not
- * even of a detached job. Returns 0, ETIMEDOUT, EDEADLK
- * (inside a job or a callback, or for ever while this thread holds a permit). */
+/* Blocks until an instant at which nothing runs, waits or is delayed, and no done is being called,
+ * not even of a detached job; or until timeout_ns has passed. Returns 0; ETIMEDOUT; EDEADLK: inside
+ * a job or a callback, or for ever while this thread holds a permit. Memory order: acquire on 0. */
 static inline int bulkhead_wait_idle(bulkhead *b, int64_t timeout_ns);
 
-/* All figures, of one instant. Takes the lock for as long as it takes to copy them. */
+/* Returns all figures, of one instant. Takes the lock for as long as it takes to copy them. Memory
+ * order: relaxed. */
 static inline bulkhead_stats bulkhead_snapshot(bulkhead *b);
 
 /* Adds a time to a histogram of your own; one of all zero is empty. A negative time counts as 0.
- * Requires: no other thread uses the histogram meanwhile. metrics.h writes it for Prometheus. */
+ * Requires: no other thread uses the histogram in the meantime. Never blocks. metrics.h writes it
+ * for Prometheus. */
 static inline void bulkhead_histogram_add(bulkhead_histogram *h, int64_t ns);
 
-/* The time that a share q of all (0.5: half, 0.99) did not exceed; as the upper end of its bucket,
- * at most a quarter too long. 0 if there are none. */
+/* Returns the time that a share q of all (0.5: half, 0.99) did not exceed. It is the upper end of a
+ * bucket, so at most a quarter too long. 0 if there are none. Never blocks. */
 static inline int64_t bulkhead_histogram_quantile(const bulkhead_histogram *h, double q);
 
-/* "succeeded" and so on, for logs. */
+/* Returns "succeeded" and so on, for logs. Never blocks. */
 static inline const char *bulkhead_outcome_name(bulkhead_outcome outcome);
 
-/* The bulkhead, as an executor for others: each execute is a job of its own, allocated with
+/* Returns the bulkhead as an executor for others. Each execute is a job of its own, allocated with
  * PLIM_MALLOC. The function that it runs gets its arg alone, so it can see neither that job nor the
- * resource of the worker. Close it with BULKHEAD_DRAIN: those who gave it work rely on getting it
- * done. So the thread that closes with ABORT runs what it finds in the queue, one after the other,
- * without a permit, and before close returns, whatever its timeout. */
+ * resource of the worker.
+ *
+ * Close it with BULKHEAD_DRAIN, since others rely on getting their work done. For the same reason a
+ * thread that closes with ABORT runs what it finds in the queue: one after the other, without a
+ * permit, and before close returns, whatever its timeout. */
 static inline plim_executor bulkhead_executor(bulkhead *b);
