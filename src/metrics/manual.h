@@ -1,4 +1,4 @@
-/* metrics.h - v0.1.0 - the figures of limiters as a page for Prometheus - C11 and C++11
+/* metrics.h - v0.1.0 - figures of limiters for Prometheus, without locks and waits - C11 and C++11
  * SPDX-License-Identifier: MIT
  * Part of Plimsoll, a toolkit of concurrency limiters. Copy it beside the headers that you use.
  *
@@ -16,16 +16,9 @@
  *         return plim_metrics_loop_scheduler(out, capacity, length, loops, 1);
  *     } // the length of the whole page, as snprintf would say
  *
- * OVERVIEW
+ * WHAT IT DOES
  *   These functions write figures in the text format 0.0.4 of Prometheus. You take the snapshots,
  *   and you serve the page, with the content type "text/plain; version=0.0.4".
- *
- *     plim_metrics_bulkhead          any number of bulkheads: a name and a snapshot of each
- *     plim_metrics_weighted_sem      the same of weighted semaphores
- *     plim_metrics_loop_scheduler    the same of event loops
- *     plim_metrics_csem              names, and what csem_available and csem_waiters gave
- *     plim_metrics_gauge, _counter   a metric of your own
- *     plim_metrics_histogram         one that you filled by bulkhead_histogram_add
  *
  *   Each call writes one block. A block has one HELP and one TYPE line for each metric, and all
  *   samples of a metric stand together. The label `name` tells the objects of a block apart:
@@ -36,13 +29,10 @@
  *         bulkhead_in_use{name="mail"} 0
  *
  *   A page is one block after the other. Give each call the length that the call before returned.
+ *
  *   Call each function once for a page, with all objects of that kind. (Call gauge, counter and
  *   histogram once for each metric.) Otherwise a metric is described twice, and Prometheus refuses
  *   the page.
- *
- *   The functions of a kind exist if its header was included before this one: semaphore.h for csem,
- *   bulkhead.h also for histogram. You may include this header again after another one; then it
- *   adds what is missing. gauge and counter need no other header.
  *
  *   To allocate a page of the right length, take the snapshots once and write the page twice:
  *
@@ -51,6 +41,17 @@
  *         if (page != NULL) {
  *             plim_metrics_bulkhead(page, length + 1, 0, bulkheads, 2);
  *         }
+ *
+ * CALLS
+ *   A function exists if its header was included before this one. You may include this header again
+ *   after another one; then it adds what is missing.
+ *     plim_metrics_bulkhead          bulkheads: a name and a snapshot of each (bulkhead.h)
+ *     plim_metrics_weighted_sem      weighted semaphores, likewise (weighted_sem.h)
+ *     plim_metrics_loop_scheduler    event loops, likewise (loop_scheduler.h)
+ *     plim_metrics_csem              names, and what csem_available and csem_waiters returned
+ *                                    (semaphore.h)
+ *     plim_metrics_gauge, _counter   a metric of your own (no other header)
+ *     plim_metrics_histogram         times that you gave to bulkhead_histogram_add (bulkhead.h)
  *
  * METRICS
  *   Gauges may go up and down. Counters count from init on. Times are in seconds. A limit that is
@@ -119,10 +120,10 @@
  *   one before, and +Inf; _sum; _count.
  *
  * ERRORS
- *   No call fails. A return value that is not below the capacity says that the page was cut.
- *   Do not serve a page that was cut.
+ *   No call fails. A return value that is not below the capacity says that the page was cut. Do not
+ *   serve a page that was cut.
  *
- * WHAT IT GUARANTEES
+ * GUARANTEES
  *   Room         A call writes at most capacity bytes, the final 0 included, and always that 0,
  *                unless the capacity is 0. What fits of a page that was cut is its beginning.
  *   Length       The returned length does not depend on the capacity. It includes what stood before

@@ -3,7 +3,7 @@
 #if defined(PLIM_SEMAPHORE_H) && !defined(PLIM_METRICS_CSEM_)
 #define PLIM_METRICS_CSEM_
 
-/* {"slots", csem_available(&slots), csem_waiters(&slots)} */
+/* One semaphore: {"slots", csem_available(&slots), csem_waiters(&slots)}. */
 typedef struct plim_named_csem {
     const char *name;
     int32_t available;
