@@ -1,33 +1,24 @@
 /* SPDX-License-Identifier: MIT
  *
- * The example of the README: five threads, two downloads at a time.
+ * The example of the README: at most 2 downloads at once, at most 8 that wait.
  *
  *   cc -std=c11 -pthread limited_downloads.c && ./a.out
  */
 #include <stdio.h>
-#include <threads.h>
-#include "../semaphore.h"
+#include "../bulkhead.h"
 
-static csem slots = CSEM_INIT(2);
+static bulkhead limit;
 
-static int download(void *name)
+static int download(bulkhead_job *job)
 {
-    if (csem_acquire_for(&slots, PLIM_S(5)) != 0) {
-        return ETIMEDOUT;
-    }
-    printf("%s: downloading\n", (char *)name);
-    thrd_sleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    csem_release(&slots);
-    return 0;
+    return puts(job->arg) < 0;
 }
 
 int main(void)
 {
-    thrd_t threads[5];
-    for (int i = 0; i < 5; i++) {
-        thrd_create(&threads[i], download, (char *[]){"a", "b", "c", "d", "e"}[i]);
-    }
-    for (int i = 0; i < 5; i++) {
-        thrd_join(threads[i], NULL);
-    }
+    bulkhead_job a = {.run = download, .arg = "a"}, b = {.run = download, .arg = "b"};
+    bulkhead_init(&limit, &(bulkhead_options){.type = BULKHEAD_ASYNC, .permits = 2, .queue = 8});
+    bulkhead_submit(&limit, &a); // 0, or EAGAIN: 2 run and 8 wait
+    bulkhead_submit(&limit, &b);
+    return bulkhead_close(&limit, BULKHEAD_DRAIN, PLIM_S(30)); // waits for both
 }

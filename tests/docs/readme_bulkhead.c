@@ -19,7 +19,8 @@ static int serve(void)
 
 int main(void)
 {
-    int answer = serve();
+    bulkhead_options options = {.type = BULKHEAD_ASYNC, .permits = 4, .queue = 16};
+    int answer = bulkhead_init(&database, &options) == 0 ? serve() : 0;
     return answer != 42 || bulkhead_close(&database, BULKHEAD_DRAIN, PLIM_FOREVER) != 0 ||
            bulkhead_destroy(&database) != 0;
 }

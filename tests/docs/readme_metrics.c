@@ -8,6 +8,7 @@ static char page[32768];
 static size_t write_page(void)
 {
     size_t length;
+    bulkhead_stats db = bulkhead_snapshot(&database), post = bulkhead_snapshot(&mailer);
     /* the block */
     return length;
 }
