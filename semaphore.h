@@ -32,6 +32,18 @@
  *   A csem without permits is a sleep that other threads can end. csem_acquire_for sleeps,
  *   csem_release wakes one thread, csem_close wakes all of them (docs/recipes.md has an example).
  *
+ *   A csem_pool hands out which: an index from 0 to count - 1, that nobody else has meanwhile. So
+ *   an array of connections, say, needs no list and no lock beside the semaphore:
+ *
+ *         static csem_pool pool;
+ *         static csem_pool_link links[8];
+ *         csem_pool_init(&pool, links, 8);
+ *         ...
+ *         if (csem_pool_take_for(&pool, &index, PLIM_MS(250)) == 0) {
+ *             query(connections[index]);
+ *             csem_pool_put(&pool, index);
+ *         }
+ *
  *   A csem can count the items of a queue. This is how you end such a queue:
  *
  *         csem_close(&items);                          // the producers are done
@@ -51,6 +63,7 @@
  *     csem_reduce, csem_drain                     take permits out of circulation
  *     csem_close                                  send all callers away, now and later
  *     csem_available, csem_waiters                look
+ *     csem_pool_init, _take, _take_for, _try_take, _put, _close     permits with a number
  *
  *   No call waits for n permits: threads that take n one by one can block each other. To wait for n
  *   use weighted_sem.h.
@@ -122,6 +135,7 @@
  *                - No permit is ever reserved. Newcomers may pass waiters, and the kernel decides
  *                  whom it wakes. So a waiter can starve while others are greedy.
  *                - Long waits wake up once a second. Any number of threads may wait.
+ *                A csem_pool is for one process only.
  *   Languages    C11 or later, C++11 or later; a C file and a C++ file may share a csem. In an
  *                older language this file declares nothing ("unknown type name csem"). On Windows
  *                link with -lsynchronization, and use gcc or clang. Microsoft's compiler is not
@@ -158,6 +172,8 @@
 #include <stdint.h>
 
 typedef struct csem csem;
+typedef struct csem_pool csem_pool; /* these two are defined below */
+typedef struct csem_pool_link csem_pool_link;
 
 #define CSEM_MAX 1073741823u /* the most permits, and the most debt: 2^30 - 1 */
 
@@ -234,6 +250,38 @@ static inline uint32_t csem_waiters(const csem *s);
  * after it; set a variable in the block to know that it ran. The argument is evaluated once. Write
  * one scope per line. longjmp and thrd_exit do not release. With a compiler that has no cleanup
  * attribute (not gcc, not clang) only the end and continue release. */
+
+/* ---- A pool: permits with a number, from 0 to count - 1. For things that exist so many times, as
+ * connections or buffers: whoever has an index has the thing. */
+
+#define CSEM_POOL_MAX 8388606u /* the most indices: 2^23 - 2 */
+
+/* Starts with all indices free. `links` is memory for as many links as there are indices; it stays
+ * the pool's. Requires: no other thread uses it; it is not moved or copied later. Returns 0;
+ * EINVAL for no index, too many, or no links. */
+static inline int csem_pool_init(csem_pool *p, csem_pool_link *links, uint32_t count);
+
+/* Takes a free index; waits until there is one. The one that was put back last comes first. Those
+ * that wait are served before those that come. Returns 0, ESHUTDOWN, or EAGAIN if 524287 threads
+ * wait already; then *index is left alone. Memory order: acquire; what the last owner of the index
+ * did is seen. */
+static inline int csem_pool_take(csem_pool *p, uint32_t *index);
+
+/* The same; waits at most timeout_ns nanoseconds: ETIMEDOUT. 0 or less does not wait. */
+static inline int csem_pool_take_for(csem_pool *p, uint32_t *index, int64_t timeout_ns);
+
+/* The same, now or not at all: EAGAIN. */
+static inline int csem_pool_try_take(csem_pool *p, uint32_t *index);
+
+/* Gives an index back; to a thread that waits, if one does. Any thread may, and also when closed.
+ * Never blocks. Returns 0; EINVAL there is no such index; EPERM it is free (two that give the same
+ * index back at the same time may go unnoticed). Memory order: release. */
+static inline int csem_pool_put(csem_pool *p, uint32_t index);
+
+/* Closes for good: threads that wait, and those that come, get ESHUTDOWN; but one to which an index
+ * is on its way may get that. Never blocks, does not wait for the waiters to be gone. Closing again
+ * is harmless. Returns 0. */
+static inline int csem_pool_close(csem_pool *p);
 
 /* How it is done. This file is assembled from src/ by `make stamp`: edit it there. */
 
@@ -1893,6 +1941,201 @@ static inline void csem_scope_leave_(csem **held)
 #define CSEM_SCOPE_(s, held, once) \
     for (csem *held = csem_scope_enter_(s); held != NULL; csem_scope_leave_(&held), held = NULL)
 #endif
+
+/* ==== src/semaphore/pool.h ==================================================================== */
+
+/* A pool: free indices are a stack, and what is handed to those who wait is another. */
+
+/*
+ * The word of a pool. Its field says all that a take has to know, so a take is one step:
+ *
+ *   bits 0-23    0          nothing is free, and nobody waits
+ *                1 .. 2^23  the top of the free indices, plus 1; its link is the field below it
+ *                and above  nothing is free, and so many threads wait, plus 2^23
+ *   bits 24-62   changes with each index that is put on top. A take that was held up between its
+ *                look at a link and its step fails, unless 2^39 have been put there meanwhile
+ *   bit 63       closed
+ *
+ * A put that finds threads waiting takes one off their number, puts the index on the stack of what
+ * is handed, and gives a permit of turns_. So there are never more indices on that stack than
+ * threads that own one: who has got a permit finds one there, unless it is closed. Close takes all
+ * waiters off their number and gives them permits without an index.
+ */
+#define CSEM_POOL_FIELD_ (((uint64_t)1 << 24) - 1)
+#define CSEM_POOL_WAITS_ ((uint64_t)1 << 23)
+#define CSEM_POOL_PUT_ ((uint64_t)1 << 24)
+#define CSEM_POOL_CLOSED_ ((uint64_t)1 << 63)
+#define CSEM_POOL_TAKEN_ UINT64_MAX /* the link of an index that somebody has */
+
+struct csem_pool_link {
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) below_; /* a field; CSEM_POOL_TAKEN_ */
+};
+
+struct csem_pool {
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) free_;
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) handed_; /* likewise, without waiters and close */
+    csem turns_;                                 /* one for each thread that need wait no more */
+    csem_pool_link *links_;                      /* constant */
+    uint32_t count_;                             /* constant */
+};
+
+/* The word with another field. */
+PLIM_FAST_ uint64_t csem_pool_with_(uint64_t word, uint64_t field)
+{
+    return (word & ~CSEM_POOL_FIELD_) | field;
+}
+
+PLIM_FAST_ bool csem_pool_waits_(uint64_t word)
+{
+    return (word & CSEM_POOL_FIELD_) > CSEM_POOL_WAITS_;
+}
+
+/* One waiter less. Without any the field is 0. */
+PLIM_FAST_ uint64_t csem_pool_less_(uint64_t word)
+{
+    return csem_pool_with_(word, (word & CSEM_POOL_FIELD_) == CSEM_POOL_WAITS_ + 1
+                                     ? 0
+                                     : (word - 1) & CSEM_POOL_FIELD_);
+}
+
+/* The top of a stack becomes *index, if there is one. Acquire: the link was written before the
+ * index was put there, and what its last owner did comes with it. */
+PLIM_FAST_ bool csem_pool_pop_(csem_pool *p, PLIM_ATOMIC_(uint64_t) * stack, uint32_t *index)
+{
+    for (;;) {
+        uint64_t word = plim_load_acquire_(stack), top = word & CSEM_POOL_FIELD_;
+        if (top == 0 || top >= CSEM_POOL_WAITS_ || (word & CSEM_POOL_CLOSED_) != 0) {
+            return false;
+        }
+        csem_pool_link *link = &p->links_[top - 1];
+        uint64_t below = plim_load_relaxed_(&link->below_) & CSEM_POOL_FIELD_;
+        if (plim_cas_acquire_(stack, &word, csem_pool_with_(word, below))) {
+            plim_store_relaxed_(&link->below_, CSEM_POOL_TAKEN_);
+            *index = (uint32_t)(top - 1);
+            return true;
+        }
+    }
+}
+
+/* Puts the index on top of what the word says; false if the word has changed. */
+PLIM_FAST_ bool csem_pool_push_(csem_pool *p, PLIM_ATOMIC_(uint64_t) * stack, uint64_t word,
+                                uint32_t index)
+{
+    uint64_t tag = (word + CSEM_POOL_PUT_) & ~CSEM_POOL_CLOSED_ & ~CSEM_POOL_FIELD_;
+    plim_store_relaxed_(&p->links_[index].below_, word & CSEM_POOL_FIELD_);
+    return plim_cas_release_(stack, &word, (word & CSEM_POOL_CLOSED_) | tag | (index + 1));
+}
+
+static inline int csem_pool_init(csem_pool *p, csem_pool_link *links, uint32_t count)
+{
+    if (count == 0 || count > CSEM_POOL_MAX || links == NULL) {
+        return EINVAL;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        plim_store_relaxed_(&links[i].below_, i + 1 < count ? i + 2 : 0);
+    }
+    plim_store_relaxed_(&p->free_, 1);
+    plim_store_relaxed_(&p->handed_, 0);
+    p->links_ = links;
+    p->count_ = count;
+    return csem_init(&p->turns_, 0);
+}
+
+/* The calling thread waits no more; false if a permit of turns_ is on its way to it. */
+PLIM_SLOW_ bool csem_pool_leave_(csem_pool *p)
+{
+    uint64_t word = plim_load_relaxed_(&p->free_);
+    while (csem_pool_waits_(word)) {
+        if (plim_cas_relaxed_(&p->free_, &word, csem_pool_less_(word))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+PLIM_SLOW_ int csem_pool_take_slow_(csem_pool *p, uint32_t *index, int64_t timeout_ns)
+{
+    for (;;) {
+        uint64_t word = plim_load_relaxed_(&p->free_), field = word & CSEM_POOL_FIELD_;
+        if ((word & CSEM_POOL_CLOSED_) != 0) {
+            return ESHUTDOWN;
+        } else if (field != 0 && field < CSEM_POOL_WAITS_) {
+            if (csem_pool_pop_(p, &p->free_, index)) {
+                return 0;
+            }
+        } else if (timeout_ns <= 0) {
+            return ETIMEDOUT;
+        } else if (plim_cas_relaxed_(
+                       &p->free_, &word,
+                       csem_pool_with_(word, field == 0 ? CSEM_POOL_WAITS_ + 1 : field + 1))) {
+            break;
+        }
+    }
+    int error = csem_acquire_for(&p->turns_, timeout_ns);
+    while (error != 0) {
+        if (csem_pool_leave_(p)) {
+            return error;
+        }
+        error = csem_acquire(&p->turns_); /* it is on its way */
+    }
+    return csem_pool_pop_(p, &p->handed_, index) ? 0 : ESHUTDOWN;
+}
+
+static inline int csem_pool_take_for(csem_pool *p, uint32_t *index, int64_t timeout_ns)
+{
+    return PLIM_LIKELY_(csem_pool_pop_(p, &p->free_, index))
+               ? 0
+               : csem_pool_take_slow_(p, index, timeout_ns);
+}
+
+static inline int csem_pool_take(csem_pool *p, uint32_t *index)
+{
+    return csem_pool_take_for(p, index, PLIM_FOREVER);
+}
+
+static inline int csem_pool_try_take(csem_pool *p, uint32_t *index)
+{
+    int error = csem_pool_take_for(p, index, 0);
+    return error == ETIMEDOUT ? EAGAIN : error;
+}
+
+PLIM_SLOW_ void csem_pool_hand_(csem_pool *p, uint32_t index)
+{
+    while (!csem_pool_push_(p, &p->handed_, plim_load_relaxed_(&p->handed_), index)) {
+        continue;
+    }
+    csem_release(&p->turns_);
+}
+
+static inline int csem_pool_put(csem_pool *p, uint32_t index)
+{
+    if (index >= p->count_) {
+        return EINVAL;
+    } else if (plim_load_relaxed_(&p->links_[index].below_) != CSEM_POOL_TAKEN_) {
+        return EPERM;
+    }
+    for (;;) {
+        uint64_t word = plim_load_relaxed_(&p->free_);
+        if (!csem_pool_waits_(word)) {
+            if (PLIM_LIKELY_(csem_pool_push_(p, &p->free_, word, index))) {
+                return 0;
+            }
+        } else if (plim_cas_relaxed_(&p->free_, &word, csem_pool_less_(word))) {
+            csem_pool_hand_(p, index);
+            return 0;
+        }
+    }
+}
+
+static inline int csem_pool_close(csem_pool *p)
+{
+    uint64_t word = plim_load_relaxed_(&p->free_), waiters;
+    do {
+        waiters = csem_pool_waits_(word) ? (word & CSEM_POOL_FIELD_) - CSEM_POOL_WAITS_ : 0;
+    } while (!plim_cas_relaxed_(
+        &p->free_, &word, CSEM_POOL_CLOSED_ | (waiters != 0 ? csem_pool_with_(word, 0) : word)));
+    return csem_release_n(&p->turns_, (uint32_t)waiters);
+}
 
 #endif /* PLIM_SEMAPHORE_H */
 

@@ -13,6 +13,7 @@
 #include "core/operations.h"
 
 #include "semaphore/csem.h"
+#include "semaphore/pool.h"
 
 #endif /* PLIM_SEMAPHORE_H */
 #include "core/licence.h"

@@ -3,6 +3,8 @@
 #include <stdint.h>
 
 typedef struct csem csem;
+typedef struct csem_pool csem_pool; /* these two are defined below */
+typedef struct csem_pool_link csem_pool_link;
 
 #define CSEM_MAX 1073741823u /* the most permits, and the most debt: 2^30 - 1 */
 
@@ -79,3 +81,35 @@ static inline uint32_t csem_waiters(const csem *s);
  * after it; set a variable in the block to know that it ran. The argument is evaluated once. Write
  * one scope per line. longjmp and thrd_exit do not release. With a compiler that has no cleanup
  * attribute (not gcc, not clang) only the end and continue release. */
+
+/* ---- A pool: permits with a number, from 0 to count - 1. For things that exist so many times, as
+ * connections or buffers: whoever has an index has the thing. */
+
+#define CSEM_POOL_MAX 8388606u /* the most indices: 2^23 - 2 */
+
+/* Starts with all indices free. `links` is memory for as many links as there are indices; it stays
+ * the pool's. Requires: no other thread uses it; it is not moved or copied later. Returns 0;
+ * EINVAL for no index, too many, or no links. */
+static inline int csem_pool_init(csem_pool *p, csem_pool_link *links, uint32_t count);
+
+/* Takes a free index; waits until there is one. The one that was put back last comes first. Those
+ * that wait are served before those that come. Returns 0, ESHUTDOWN, or EAGAIN if 524287 threads
+ * wait already; then *index is left alone. Memory order: acquire; what the last owner of the index
+ * did is seen. */
+static inline int csem_pool_take(csem_pool *p, uint32_t *index);
+
+/* The same; waits at most timeout_ns nanoseconds: ETIMEDOUT. 0 or less does not wait. */
+static inline int csem_pool_take_for(csem_pool *p, uint32_t *index, int64_t timeout_ns);
+
+/* The same, now or not at all: EAGAIN. */
+static inline int csem_pool_try_take(csem_pool *p, uint32_t *index);
+
+/* Gives an index back; to a thread that waits, if one does. Any thread may, and also when closed.
+ * Never blocks. Returns 0; EINVAL there is no such index; EPERM it is free (two that give the same
+ * index back at the same time may go unnoticed). Memory order: release. */
+static inline int csem_pool_put(csem_pool *p, uint32_t index);
+
+/* Closes for good: threads that wait, and those that come, get ESHUTDOWN; but one to which an index
+ * is on its way may get that. Never blocks, does not wait for the waiters to be gone. Closing again
+ * is harmless. Returns 0. */
+static inline int csem_pool_close(csem_pool *p);

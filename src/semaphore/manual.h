@@ -32,6 +32,18 @@
  *   A csem without permits is a sleep that other threads can end. csem_acquire_for sleeps,
  *   csem_release wakes one thread, csem_close wakes all of them (docs/recipes.md has an example).
  *
+ *   A csem_pool hands out which: an index from 0 to count - 1, that nobody else has meanwhile. So
+ *   an array of connections, say, needs no list and no lock beside the semaphore:
+ *
+ *         static csem_pool pool;
+ *         static csem_pool_link links[8];
+ *         csem_pool_init(&pool, links, 8);
+ *         ...
+ *         if (csem_pool_take_for(&pool, &index, PLIM_MS(250)) == 0) {
+ *             query(connections[index]);
+ *             csem_pool_put(&pool, index);
+ *         }
+ *
  *   A csem can count the items of a queue. This is how you end such a queue:
  *
  *         csem_close(&items);                          // the producers are done
@@ -51,6 +63,7 @@
  *     csem_reduce, csem_drain                     take permits out of circulation
  *     csem_close                                  send all callers away, now and later
  *     csem_available, csem_waiters                look
+ *     csem_pool_init, _take, _take_for, _try_take, _put, _close     permits with a number
  *
  *   No call waits for n permits: threads that take n one by one can block each other. To wait for n
  *   use weighted_sem.h.
@@ -122,6 +135,7 @@
  *                - No permit is ever reserved. Newcomers may pass waiters, and the kernel decides
  *                  whom it wakes. So a waiter can starve while others are greedy.
  *                - Long waits wake up once a second. Any number of threads may wait.
+ *                A csem_pool is for one process only.
  *   Languages    C11 or later, C++11 or later; a C file and a C++ file may share a csem. In an
  *                older language this file declares nothing ("unknown type name csem"). On Windows
  *                link with -lsynchronization, and use gcc or clang. Microsoft's compiler is not

@@ -26,13 +26,18 @@ static struct world {
     int got;    /* permits so far, where that matters */
     int reduce; /* a thread reduces: a permit may vanish from under a starving waiter */
     int has[EXPLORE_THREADS]; /* permits that each thread took and did not give */
+    csem_pool pool;           /* of the scenarios for pools: see explore_pool.c */
+    csem_pool_link links[2];
+    int owned[2];
 } world;
 
 /* ---- what must hold for a counter's word ---- */
 
 const char *explore_bad_step(const uint64_t *word, uint64_t before, uint64_t after)
 {
-    (void)word; /* there is no other */
+    if (word != WORD && word != &world.pool.turns_.counter_.word) {
+        return NULL; /* of a pool: its scenarios check it */
+    }
     if (explore_thread_id() > 1) {
         world.has[explore_thread_id() - 2] += plim_available_(before) - plim_available_(after);
     }
@@ -385,6 +390,8 @@ SCENARIO(five_threads_slowly, "five threads do everything, with slow wake-ups", 
          BODIES(all_sorts, all_sorts, all_sorts, reduce_and_restore, drain_and_restore),
          .random_only = true, AGEING);
 
+#include "explore_pool.c"
+
 /* ---- deaths ---- */
 
 #ifdef PLIM_PROCESS_SHARED
@@ -502,6 +509,14 @@ const explore_scenario *const explore_scenarios[] = {&two_on_one,
                                                      &exact_wakes,
                                                      &five_threads,
                                                      &five_threads_slowly,
+                                                     &pool_two_on_one,
+                                                     &pool_three_on_one,
+                                                     &pool_held_up,
+                                                     &pool_three_on_two,
+                                                     &pool_timeout,
+                                                     &pool_timeout_of_one,
+                                                     &pool_close,
+                                                     &pool_close_and_timeout,
 #ifdef PLIM_PROCESS_SHARED
                                                      &death_among_two,
                                                      &death_among_three,

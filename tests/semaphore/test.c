@@ -19,6 +19,7 @@
 #include "permits.c"
 #include "waiting.c"
 #include "fairness.c"
+#include "pool.c"
 
 GREATEST_MAIN_DEFS();
 
@@ -28,5 +29,6 @@ int main(int argc, char **argv)
     RUN_SUITE(semaphore_permits);
     RUN_SUITE(semaphore_waiting);
     RUN_SUITE(semaphore_fairness);
+    RUN_SUITE(semaphore_pool);
     GREATEST_MAIN_END();
 }
