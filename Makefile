@@ -45,8 +45,8 @@ tour: $(TOUR:%=$(BUILD)/examples/%) ## what else each header can do
 	@$(BUILD)/examples/loop_chat
 
 .PHONY: http-worker
-http-worker: $(addprefix $(BUILD)/examples/http_worker/,plain load_main) ## an HTTP server, and a client that loads it
-	@echo "Start $<, try it with curl, and load it with $(word 2,$^) 8080"
+http-worker: $(addprefix $(BUILD)/examples/http_worker/,worker_main load_main) ## an HTTP server that limits itself, and a client that loads it
+	@echo "Start $<, open http://127.0.0.1:8081/ and load it: $(word 2,$^) 8080 1000 30 /query 300"
 
 bench: ## our headers beside the limit and their peers (QUICK=1: rough, in a minute)
 	@bench/run.sh
@@ -145,6 +145,8 @@ parts      = $(subst ., ,$*)
 # lists of what a compilation read know the last file only, so the headers beside the parts are here.
 HTTP   = $(addprefix examples/http_worker/,http.c http_line.c http_text.c http_response.c)
 SERVER = $(HTTP) $(addprefix examples/http_worker/,server.c port.c connection.c)
+WORKER = $(SERVER) $(addprefix examples/http_worker/worker,.c _call.c _handlers.c _control.c _figures.c \
+         _page.c _settings.c)
 LOAD   = $(addprefix examples/http_worker/,load.c load_print.c)
 PARTS_http_worker/parser    = $(HTTP)
 PARTS_http_worker/fuzz      = $(HTTP)
@@ -153,7 +155,8 @@ PARTS_http_worker/ends      = $(SERVER)
 PARTS_http_worker/load      = $(SERVER) $(LOAD)
 PARTS_http_worker/plain     = $(SERVER)
 PARTS_http_worker/load_main = $(LOAD)
-whole = $(PARTS_$1) $(wildcard $(addsuffix *.h,$(sort $(dir $(PARTS_$1)))))
+PARTS_http_worker/worker_main = $(WORKER)
+whole = $(PARTS_$1) $(wildcard $(addsuffix *.h,$(sort $(dir $(PARTS_$1))))) $(if $(PARTS_$1),$(HEADERS))
 
 .SECONDEXPANSION:
 $(BUILD)/tests/%: Makefile $$(call whole,$$(firstword $$(subst ., ,$$*)))

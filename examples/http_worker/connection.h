@@ -100,7 +100,6 @@ struct server {
 };
 
 /* server.c */
-int64_t now_ns(void);
 void watch(server *s, watched *w, uint32_t interest);
 void unwatch(watched *w);
 

@@ -29,6 +29,7 @@ const char *http_phrase(int status)
         {417, "Expectation Failed"},
         {429, "Too Many Requests"},
         {431, "Request Header Fields Too Large"},
+        {499, "Client Closed Request"}, /* as nginx says, when nobody may be there to read it */
         {500, "Internal Server Error"},
         {501, "Not Implemented"},
         {503, "Service Unavailable"},

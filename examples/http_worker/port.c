@@ -63,7 +63,9 @@ static bool close_longest_idle(port *p)
 
 static bool accept_one(port *p)
 {
-    int fd = accept4(p->watched.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    struct sockaddr_in from = {0};
+    socklen_t size = sizeof from;
+    int fd = accept4(p->watched.fd, (struct sockaddr *)&from, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
         bool nothing = errno == EAGAIN || errno == EINTR || errno == ECONNABORTED;
         if (!nothing) { /* no descriptors, no memory */
@@ -76,6 +78,7 @@ static bool accept_one(port *p)
     p->free = c->next;
     p->used++;
     p->server->counts.connections++;
+    c->request.from_loopback = ntohl(from.sin_addr.s_addr) >> 24 == 127;
     connection_begin(c, fd);
     return true;
 }

@@ -48,7 +48,8 @@ typedef struct server server;
 /* A request. It is the handler's from the call of the handler until server_respond. */
 typedef struct server_request {
     http_request http;
-    void *space; /* for whatever the handler needs for it: see server_port; all zero */
+    bool from_loopback; /* the client is on this machine */
+    void *space;        /* for whatever the handler needs for it: see server_port; all zero */
 
     /* Private: see connection.h. */
     atomic_int owner;
@@ -128,6 +129,9 @@ int server_respond_with(server_request *request, const http_response *response);
 
 /* The loop that runs inside: for tasks, timers and coroutines that belong to the server's thread. */
 loop_scheduler *server_loop(server *s);
+
+/* Nanoseconds on the monotonic clock. */
+int64_t now_ns(void);
 
 /* From the server's thread, or when server_run has returned. */
 server_counts server_count(const server *s);
