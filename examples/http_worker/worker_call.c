@@ -38,16 +38,29 @@ void call_answer(call *c, int status, const char *body)
     snprintf(c->body, sizeof c->body, "%s", body);
 }
 
+/* For those who cannot be served, whatever they ask. */
+static const char *unavailable(const worker *w)
+{
+    return atomic_load(&w->stopping) ? "the worker is being stopped\n"
+                                     : "the worker cannot do that now\n";
+}
+
+/* Its time is over, or its client has left, who may be there to read this after all. */
+void call_give_up(call *c)
+{
+    bool stopping = atomic_load(&c->worker->stopping);
+    call_answer(c, stopping ? 503 : 499,
+                stopping ? unavailable(c->worker) : "the client has left\n");
+}
+
 /* The end of a job that a client is waiting for; the last touch, for the memory is the server's. */
 static void job_is_done(bulkhead_job *job)
 {
     call *c = job->arg;
     if (job->outcome == BULKHEAD_CANCELLED) {
-        call_answer(c, 499, "the client has left\n");
-    } else if (job->outcome == BULKHEAD_ABORTED) {
-        call_answer(c, 503, "the worker is being stopped\n");
-    } else if (c->status == 0) { /* there was no memory to begin */
-        call_answer(c, 503, "the worker cannot do that now\n");
+        call_give_up(c);
+    } else if (c->status == 0) { /* aborted, or there was no memory to begin */
+        call_answer(c, 503, unavailable(c->worker));
     }
     respond(c->worker, c->request, c->status, c->body);
 }
@@ -78,7 +91,7 @@ void call_arrives(server_request *request, void *context)
     if (error == EAGAIN) {
         respond(w, request, 429, "too many requests\n");
     } else if (error != 0) {
-        respond(w, request, 503, "the worker is being stopped\n");
+        respond(w, request, 503, unavailable(w));
     }
 }
 

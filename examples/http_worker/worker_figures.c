@@ -58,7 +58,7 @@ static void sampling_is_due(loop_scheduler_timer *timer, int status)
     }
     sample now = take(w);
     bulkhead_histogram run = since(&oldest(w)->limiter.run, now.limiter.run);
-    if (run.count > 0) { /* else the last estimate stays */
+    if (run.count > 0 || now.limiter.permits == 0) { /* else the last estimate stays */
         atomic_store(&w->retry_after_s, retry_after_s(&now.limiter, &run));
     }
     w->samples[w->sample_count++ % SAMPLES] = now;
@@ -140,7 +140,7 @@ size_t figures_as_json(worker *w, char *out, size_t size)
 static size_t add_answers(worker *w, char *out, size_t size, size_t at)
 {
     plim_named_value list[32];
-    char names[32][4];
+    char names[32][12];
     size_t count = 0;
     for (int status = 100; status < STATUSES && count < 32; status++) {
         unsigned long long answers = atomic_load(&w->answers[status]);

@@ -5,6 +5,9 @@
  *
  *     /query?ms=20&times=1      queries the database so often; each query takes so long
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* nanosleep */
+#endif
 #include "worker_parts.h"
 
 #ifdef __linux__
@@ -35,7 +38,7 @@ static bool query_failed(call *c)
     if (c->co.status != 0) {
         call_answer(c, 503, "the database is not there\n");
     } else if (call_is_unwanted(c)) {
-        call_answer(c, 499, "nobody wants the answer any more\n");
+        call_give_up(c);
     }
     return c->status != 0;
 }

@@ -76,6 +76,7 @@ int call_thread_start(void *w, unsigned index, void **resource);
 void call_thread_stop(void *w, unsigned index, void *resource);
 bool call_is_unwanted(const call *c); /* any thread, until its handler has ended */
 void call_answer(call *c, int status, const char *body);
+void call_give_up(call *c);
 void count_answer(worker *w, int status);
 
 /* worker_handlers.c: makes a call ready for what its target says. Returns 0, or the status of the
