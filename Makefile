@@ -172,10 +172,11 @@ $(BUILD)/tests/%: Makefile $$(call whole,$$(firstword $$(subst ., ,$$*)))
 $(patsubst tests/%.c,$(BUILD)/tests/%.explored.coverage,$(wildcard tests/*/explore.c)): \
   $(wildcard tests/explorer/*.[ch])
 
-# SQLite is used by an example, if it is there (\043 is a number sign)
-SQLITE = $(shell printf '\043include <sqlite3.h>\nint main(void) { return !sqlite3_libversion_number(); }\n' | \
-           $(CC) -x c - -o $@.sqlite -lsqlite3 2>/dev/null && echo -DWITH_SQLITE -lsqlite3)
-LIBS_pooled_workers = $(SQLITE)
+# A library is used by an example, if it is there: header, function, library (\043 is a number sign)
+if_there = $(shell printf '\043include <stdio.h>\n\043include <$1>\nint main(void) { return &$2 == NULL; }\n' | \
+             $(CC) -x c - -o $@.$3 -l$3 2>/dev/null && echo -DWITH_$4 -l$3)
+LIBS_pooled_workers  = $(call if_there,sqlite3.h,sqlite3_open,sqlite3,SQLITE)
+LIBS_http_worker/mhd = $(call if_there,microhttpd.h,MHD_start_daemon,microhttpd,MICROHTTPD)
 
 $(BUILD)/examples/%: Makefile $$(call whole,$$*)
 	@mkdir -p $(@D)

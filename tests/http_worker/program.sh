@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # The worker as a program, in both modes: its settings, SIGTERM under load with every request
-# answered, and the balance that it prints. With chromium, in one mode:
+# answered, and the balance that it prints. Or:
 #
 #   program.sh page      does a browser show the page, and the figures of a worker that is full?
+#   program.sh mhd       the same limit in libmicrohttpd, loaded and stopped in the same way
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 build=${BUILD:-build}
@@ -44,9 +45,12 @@ await() # file, pattern
 
 start_worker() # VARIABLE=VALUE...
 {
-    env "$@" "$build/examples/http_worker/worker_main" 0 0 >"$dir/worker" 2>&1 &
+    env "$@" "$build/examples/http_worker/$program" 0 0 >"$dir/worker" 2>&1 &
     worker=$!
-    check "the worker begins" await "$dir/worker" '^at once'
+    check "the worker begins" await "$dir/worker" '^at once\|^skipped'
+    if grep '^skipped' "$dir/worker"; then
+        exit 77
+    fi
     calls=$(sed -n 's/^calls: .*127.0.0.1:\([0-9]*\).*/\1/p' "$dir/worker")
     control=$(sed -n 's/^control: .*127.0.0.1:\([0-9]*\).*/\1/p' "$dir/worker")
 }
@@ -73,14 +77,9 @@ nobody_was_left()
     grep -q ' [1-9][0-9]* refused, 0 broken, 0 late' "$dir/load"
 }
 
-stop_under_load() # what it says of the mode, VARIABLE=VALUE...
+stop_under_load()
 {
-    mode=$1
-    shift
-    start_worker WORKER_REQUEST_CONCURRENCY=4 WORKER_DEFAULT_REQUEST_CONCURRENCY=9 \
-        WORKER_MAX_QUEUE_LENGTH= WORKER_DEFAULT_MAX_QUEUE_LENGTH=8 "$@"
-    check "its settings" grep -q "^at once: 4, waiting: 8, $mode" "$dir/worker"
-    start_load 1000 3 '/query?ms=20'
+    start_load 1000 2 '/query?ms=20'
     check "it is full" await_full
     kill -TERM "$worker"
     wait "$worker"
@@ -89,6 +88,16 @@ stop_under_load() # what it says of the mode, VARIABLE=VALUE...
     wait "$load"
     load=''
     check "somebody had no answer" nobody_was_left
+}
+
+stop_worker() # what it says of the mode, VARIABLE=VALUE...
+{
+    mode=$1
+    shift
+    start_worker WORKER_REQUEST_CONCURRENCY=4 WORKER_DEFAULT_REQUEST_CONCURRENCY=9 \
+        WORKER_MAX_QUEUE_LENGTH= WORKER_DEFAULT_MAX_QUEUE_LENGTH=8 "$@"
+    check "its settings" grep -q "^at once: 4, waiting: 8, $mode" "$dir/worker"
+    stop_under_load
     check "the balance" grep -q '^[1-9][0-9]* requests = [1-9][0-9]* answered + 0 lost + 0 taken' "$dir/worker"
     check "handlers at once" grep -q '^at most 4 handlers at once, [1-9]' "$dir/worker"
 }
@@ -122,19 +131,31 @@ look_at_page()
     worker=''
 }
 
+stop_mhd()
+{
+    start_worker
+    stop_under_load
+    check "200 and 429" [ "$(grep -c '^ *\(200\|429\) ' "$dir/load")" = 2 ]
+    check "the balance" awk '/ requests, / { good = $1 > 0 && $1 == $3 } END { exit !good }' "$dir/worker"
+}
+
+program=worker_main
 if [ "${1-}" = page ] && ! command -v chromium >/dev/null; then
     echo "skipped: chromium is not installed"
     exit 77
+elif [ "${1-}" = mhd ]; then
+    program=mhd
 fi
-${MAKE:-make} -s "$build/examples/http_worker/worker_main" "$build/examples/http_worker/load_main" || exit 1
+${MAKE:-make} -s "$build/examples/http_worker/$program" "$build/examples/http_worker/load_main" || exit 1
 mkdir -p "$dir"
 : >"$dir/load"
 : >"$dir/worker"
-if [ "${1-}" = page ]; then
-    look_at_page
-else
-    stop_under_load 'a thread each' WORKER_USE_SINGLE_THREAD=false
-    stop_under_load 'a single thread' WORKER_USE_SINGLE_THREAD= WORKER_DEFAULT_USE_SINGLE_THREAD=true
-fi
+case ${1-} in
+page) look_at_page ;;
+mhd) stop_mhd ;;
+*)
+    stop_worker 'a thread each' WORKER_USE_SINGLE_THREAD=false
+    stop_worker 'a single thread' WORKER_USE_SINGLE_THREAD= WORKER_DEFAULT_USE_SINGLE_THREAD=true ;;
+esac
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]
