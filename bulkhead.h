@@ -6150,9 +6150,10 @@ PLIM_FAST_ void bulkhead_unlock_fast_(bulkhead *b, bulkhead_section_ *s)
  * another. As done may take long, it must find all as if the worker slept:
  *
  *   - What is spare goes to the first in the queue, and a worker is woken for it. (The end of the
- *     section would do so, too, but slower.) If a worker searches, it will find both, since it holds
- *     the lock once more before it sleeps. So they stay where they are, and as long as done is short
- *     nobody else comes for them. If the queue is empty, the summons says that a permit is free.
+ *     section would do so, too, but slower.) If a worker searches, it will find both, since it
+ *     holds the lock once more before it sleeps. So they stay where they are, and as long as done
+ *     is short nobody else comes for them. If the queue is empty, the summons says that a permit is
+ *     free.
  *   - Done may submit the job again, or ask for the permit. Both find it: whoever is not let in at
  *     once freezes the word, and so learns of what is spare.
  *   - The bulkhead stays, because the worker is unsettled. Whoever waits for that has left the word
@@ -7193,8 +7194,8 @@ PLIM_SLOW_ int bulkhead_hand_in_(bulkhead *b, bulkhead_section_ *s, bulkhead_job
     return error;
 }
 
-/* Submits, unless the job was refused early. A caller that will wait for the job, at most wait_ns until it begins, gives `blocked`,
- * which it has to undo if this succeeds. */
+/* Submits, unless the job was refused early. A caller that will wait for the job, at most wait_ns
+ * until it begins, gives `blocked`, which it has to undo if this succeeds. */
 PLIM_SLOW_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns,
                                      bulkhead_blocked_ *blocked, int64_t wait_ns)
 {
@@ -7439,9 +7440,9 @@ PLIM_CALLED_ int bulkhead_submit_or_(bulkhead *b, bulkhead_job *job, int64_t tim
     if (error == 0) {
         error = bulkhead_submit_slow_(b, job, timeout_ns, NULL, 0);
     }
-    return error == 0 ? 0
-                      : bulkhead_reject_(b, bulkhead_subject_of_(job),
-                                         error == ETIMEDOUT ? full : error);
+    return error == 0
+               ? 0
+               : bulkhead_reject_(b, bulkhead_subject_of_(job), error == ETIMEDOUT ? full : error);
 }
 
 PLIM_CALLED_ int bulkhead_submit_for_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns)

@@ -11,9 +11,9 @@ PLIM_CALLED_ int bulkhead_submit_or_(bulkhead *b, bulkhead_job *job, int64_t tim
     if (error == 0) {
         error = bulkhead_submit_slow_(b, job, timeout_ns, NULL, 0);
     }
-    return error == 0 ? 0
-                      : bulkhead_reject_(b, bulkhead_subject_of_(job),
-                                         error == ETIMEDOUT ? full : error);
+    return error == 0
+               ? 0
+               : bulkhead_reject_(b, bulkhead_subject_of_(job), error == ETIMEDOUT ? full : error);
 }
 
 PLIM_CALLED_ int bulkhead_submit_for_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns)

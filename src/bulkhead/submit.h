@@ -245,8 +245,8 @@ PLIM_SLOW_ int bulkhead_hand_in_(bulkhead *b, bulkhead_section_ *s, bulkhead_job
     return error;
 }
 
-/* Submits, unless the job was refused early. A caller that will wait for the job, at most wait_ns until it begins, gives `blocked`,
- * which it has to undo if this succeeds. */
+/* Submits, unless the job was refused early. A caller that will wait for the job, at most wait_ns
+ * until it begins, gives `blocked`, which it has to undo if this succeeds. */
 PLIM_SLOW_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns,
                                      bulkhead_blocked_ *blocked, int64_t wait_ns)
 {

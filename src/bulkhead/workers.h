@@ -216,9 +216,10 @@ PLIM_FAST_ void bulkhead_unlock_fast_(bulkhead *b, bulkhead_section_ *s)
  * another. As done may take long, it must find all as if the worker slept:
  *
  *   - What is spare goes to the first in the queue, and a worker is woken for it. (The end of the
- *     section would do so, too, but slower.) If a worker searches, it will find both, since it holds
- *     the lock once more before it sleeps. So they stay where they are, and as long as done is short
- *     nobody else comes for them. If the queue is empty, the summons says that a permit is free.
+ *     section would do so, too, but slower.) If a worker searches, it will find both, since it
+ *     holds the lock once more before it sleeps. So they stay where they are, and as long as done
+ *     is short nobody else comes for them. If the queue is empty, the summons says that a permit is
+ *     free.
  *   - Done may submit the job again, or ask for the permit. Both find it: whoever is not let in at
  *     once freezes the word, and so learns of what is spare.
  *   - The bulkhead stays, because the worker is unsettled. Whoever waits for that has left the word
