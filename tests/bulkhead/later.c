@@ -519,7 +519,7 @@ TEST a_resource_that_cannot_be_renewed_keeps_no_close(void)
     ASSERT_INT(0, make_with(&on.b, &options));
     ASSERT_INT(0, bulkhead_submit(&on.b, &p.job));
     ASSERT(goes_away(&p));
-    ASSERT(EVENTUALLY(atomic_load(&tries) == 2));
+    ASSERT(EVENTUALLY(atomic_load(&tries) >= 2));
     ASSERT_INT(0, bulkhead_finish(&p.job, 0));
     ASSERT_INT(BULKHEAD_SUCCEEDED, p.job.outcome);
     ENDS_WELL();
