@@ -160,6 +160,7 @@
  * MACROS TO DEFINE BEFORE THE INCLUDE, if at all
  *   May differ between files:
  *     PLIM_SPIN n            how often to look before sleeping (100; 0 never spins)
+ *     PLIM_USDT              probes for bpftrace and the like; needs <sys/sdt.h> (docs/probes.md)
  *     PLIM_ASSERT(c, text)   called with c false when misuse is found that no error can report
  *     PLIM_USE_PTHREADS      POSIX threads even where C11's exist
  *     PLIM_WORKER_SIGNALS    a thread that start makes keeps the signal mask of whoever calls start
@@ -1064,6 +1065,34 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
 
 #endif /* PLIM_CORE_VERSION */
 
+/* ==== src/core/probes.h ======================================================================= */
+
+#ifndef PLIM_PROBES_H_
+#define PLIM_PROBES_H_
+
+/*
+ * Probes: with PLIM_USDT defined, places that bpftrace, perf or SystemTap can watch in a
+ * running program. Each costs a nop. They need <sys/sdt.h> (Debian's systemtap-sdt-dev). Without
+ * PLIM_USDT they are nothing. docs/probes.md has the list, and what to do with it.
+ */
+#if defined(PLIM_USDT) && defined(__clang__) /* whose -Wpedantic minds a macro of sys/sdt.h */
+#include <sys/sdt.h>
+#define PLIM_PROBE_(name, a, b) \
+    do { \
+        _Pragma("clang diagnostic push") \
+            _Pragma("clang diagnostic ignored \"-Wgnu-zero-variadic-macro-arguments\"") \
+                DTRACE_PROBE2(plimsoll, name, (a), (b)); \
+        _Pragma("clang diagnostic pop") \
+    } while (0)
+#elif defined(PLIM_USDT)
+#include <sys/sdt.h>
+#define PLIM_PROBE_(name, a, b) DTRACE_PROBE2(plimsoll, name, (a), (b))
+#else
+#define PLIM_PROBE_(name, a, b) ((void)0)
+#endif
+
+#endif /* PLIM_PROBES_H_ */
+
 /* ==== src/core/counter.h ====================================================================== */
 
 #ifndef PLIM_COUNTER_H_
@@ -1965,7 +1994,10 @@ PLIM_SLOW_ int plim_acquire_spun_(plim_counter *c, uint32_t limit, int64_t timeo
             }
         } else if (plim_commit_relaxed_(c, &w, step)) {
             int64_t now = spun.now != 0 ? spun.now : plim_now_();
-            return plim_wait_registered_(c, now, plim_deadline_(now, timeout_ns));
+            PLIM_PROBE_(wait_begin, c, timeout_ns);
+            const int answer = plim_wait_registered_(c, now, plim_deadline_(now, timeout_ns));
+            PLIM_PROBE_(wait_end, c, answer);
+            return answer;
         }
     }
 }
@@ -4464,6 +4496,7 @@ static inline int64_t loop_scheduler_next_timeout(loop_scheduler *l)
 static inline int loop_scheduler_refuse_(loop_scheduler *l, int error)
 {
     plim_add_relaxed_(&l->rejected_, 1);
+    PLIM_PROBE_(reject, l, error);
     return error;
 }
 
@@ -5132,7 +5165,10 @@ static inline bool loop_scheduler_await_(loop_scheduler_coroutine *co, loop_sche
         plim_append_(&event->awaiting_, &co->node_);
     }
     plim_spin_unlock_(&event->lock_);
-    return waits && loop_scheduler_suspend_(co, timeout_ns);
+    if (waits) {
+        loop_scheduler_suspend_(co, timeout_ns);
+    }
+    return waits;
 }
 
 /* ---- Limiters ---- */
@@ -5302,7 +5338,7 @@ static inline bool loop_scheduler_call_coroutine_(loop_scheduler_coroutine *co,
     co->call_ = LOOP_SCHEDULER_NO_CALL_;
     if (ended) {
         co->status = co->next_;
-        co->told_ = co->told_ || co->status == ECANCELED;
+        co->told_ |= co->status == ECANCELED;
     }
     return !ended;
 }
@@ -5487,8 +5523,8 @@ static inline bool loop_scheduler_is_bare_(const loop_scheduler *l)
 PLIM_SLOW_ bool loop_scheduler_any_waits_for_limiter_(const loop_scheduler *l)
 {
     bool any = false;
-    for (plim_node_ *at = l->suspended_.first; at != NULL && !any; at = at->next) {
-        any = loop_scheduler_of_kept_(at)->event_ == NULL;
+    for (plim_node_ *at = l->suspended_.first; at != NULL; at = at->next) {
+        any |= loop_scheduler_of_kept_(at)->event_ == NULL;
     }
     return any;
 }

@@ -48,8 +48,8 @@ static inline bool loop_scheduler_is_bare_(const loop_scheduler *l)
 PLIM_SLOW_ bool loop_scheduler_any_waits_for_limiter_(const loop_scheduler *l)
 {
     bool any = false;
-    for (plim_node_ *at = l->suspended_.first; at != NULL && !any; at = at->next) {
-        any = loop_scheduler_of_kept_(at)->event_ == NULL;
+    for (plim_node_ *at = l->suspended_.first; at != NULL; at = at->next) {
+        any |= loop_scheduler_of_kept_(at)->event_ == NULL;
     }
     return any;
 }

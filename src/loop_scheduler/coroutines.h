@@ -196,7 +196,10 @@ static inline bool loop_scheduler_await_(loop_scheduler_coroutine *co, loop_sche
         plim_append_(&event->awaiting_, &co->node_);
     }
     plim_spin_unlock_(&event->lock_);
-    return waits && loop_scheduler_suspend_(co, timeout_ns);
+    if (waits) {
+        loop_scheduler_suspend_(co, timeout_ns);
+    }
+    return waits;
 }
 
 /* ---- Limiters ---- */
@@ -366,7 +369,7 @@ static inline bool loop_scheduler_call_coroutine_(loop_scheduler_coroutine *co,
     co->call_ = LOOP_SCHEDULER_NO_CALL_;
     if (ended) {
         co->status = co->next_;
-        co->told_ = co->told_ || co->status == ECANCELED;
+        co->told_ |= co->status == ECANCELED;
     }
     return !ended;
 }

@@ -160,6 +160,7 @@
  * MACROS TO DEFINE BEFORE THE INCLUDE, if at all
  *   May differ between files:
  *     PLIM_SPIN n            how often to look before sleeping (100; 0 never spins)
+ *     PLIM_USDT              probes for bpftrace and the like; needs <sys/sdt.h> (docs/probes.md)
  *     PLIM_ASSERT(c, text)   called with c false when misuse is found that no error can report
  *     PLIM_USE_PTHREADS      POSIX threads even where C11's exist
  *     PLIM_WORKER_SIGNALS    a thread that start makes keeps the signal mask of whoever calls start

@@ -4,6 +4,7 @@
 static inline int loop_scheduler_refuse_(loop_scheduler *l, int error)
 {
     plim_add_relaxed_(&l->rejected_, 1);
+    PLIM_PROBE_(reject, l, error);
     return error;
 }
 

@@ -451,6 +451,51 @@ TEST what_has_not_ended_cannot_be_called(void)
     ENDS_WELL();
 }
 
+static void call_nobody(loop_scheduler_coroutine *co)
+{
+    step *s = co->arg;
+    LOOP_BEGIN(co);
+    LOOP_CALL(co, NULL);
+    s->called = 1 + co->status;
+    LOOP_END(co);
+}
+
+TEST nobody_cannot_be_called(void)
+{
+    ASSERT(build_stairs(1));
+    stairs[0].co.run = call_nobody;
+    ASSERT_EQ(0, loop_scheduler_spawn(&on.l, &stairs[0].co));
+    run_turns();
+    ASSERT_EQ_FMT(1 + EINVAL, stairs[0].called, "%d");
+    ENDS_WELL();
+}
+
+/* It has been told already, and is not told again by those that it calls. */
+static void sleep_and_call(loop_scheduler_coroutine *co)
+{
+    step *s = co->arg;
+    LOOP_BEGIN(co);
+    LOOP_SLEEP(co, PLIM_S(1000));
+    s->status = co->status;
+    LOOP_CALL(co, &s->next->co);
+    s->called = 1 + co->status;
+    LOOP_END(co);
+}
+
+TEST a_coroutine_that_was_told_may_call_others(bool they_wait)
+{
+    ASSERT(build_stairs(2));
+    stairs[0].co.run = sleep_and_call;
+    stairs[1].sleep_ns = they_wait ? PLIM_US(10) : 0;
+    ASSERT_EQ(0, loop_scheduler_spawn(&on.l, &stairs[0].co));
+    run_turns();
+    ASSERT_EQ(0, loop_scheduler_close(&on.l, LOOP_SCHEDULER_NOW, patience));
+    ASSERT_EQ_FMT(ECANCELED, stairs[0].status, "%d");
+    ASSERT_EQ_FMT(0, stairs[1].status, "%d"); /* that took its time */
+    ASSERT_EQ_FMT(1, stairs[0].called, "%d");
+    ENDS_WELL();
+}
+
 TEST what_the_caller_has_counts_for_the_called_one(void)
 {
     ASSERT(build_stairs(2));
@@ -499,6 +544,10 @@ SUITE(composition_coroutine_jobs)
     RUN_TEST(a_call_that_does_not_wait_takes_no_turn);
     RUN_TEST(a_call_ends_when_the_called_one_does);
     RUN_TEST(what_has_not_ended_cannot_be_called);
+    RUN_TEST(nobody_cannot_be_called);
+    for (int they_wait = 0; they_wait < 2; they_wait++) {
+        RUN_TESTp(a_coroutine_that_was_told_may_call_others, they_wait != 0);
+    }
     RUN_TEST(what_the_caller_has_counts_for_the_called_one);
     RUN_TEST(whoever_is_called_learns_that_the_loop_closes_and_so_does_its_caller);
 }

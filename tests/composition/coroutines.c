@@ -293,6 +293,7 @@ TEST what_a_coroutine_has_not_entered_it_cannot_leave(void)
     ASSERT(open_inn_for(2, 0));
     ASSERT_EQ(0, bulkhead_enter(&on.b[0]));
     ASSERT_EQ(EPERM, LOOP_LEAVE(&inn.g[0].co, &on.b[0]));
+    ASSERT_EQ(EPERM, LOOP_LEAVE(&inn.g[0].co, NULL));
     ASSERT_EQ_FMT(1u, bulkhead_snapshot(&on.b[0]).in_use, "%u");
     ASSERT_EQ(0, bulkhead_leave(&on.b[0]));
     ENDS_WELL();
@@ -531,6 +532,33 @@ TEST a_drain_that_is_out_of_time_ends_the_wait(bool limited)
     ENDS_WELL();
 }
 
+/* Not even if it begins after that, to put things in order. */
+static void clean_up(loop_scheduler_coroutine *co)
+{
+    guest *g = co->arg;
+    LOOP_BEGIN(co);
+    LOOP_SLEEP(co, PLIM_S(1000));
+    g->again = 1 + co->status;
+    LOOP_ENTER_FOR(co, &on.b[0], PLIM_S(1000));
+    g->entered = 1 + co->status;
+    LOOP_END(co);
+}
+
+TEST a_wait_that_begins_when_the_time_is_over_ends_at_once(bool drains)
+{
+    ASSERT(open_inn_for(1, 0));
+    ASSERT_EQ(0, bulkhead_enter(&on.b[0]));
+    inn.g[0].co = (loop_scheduler_coroutine){.run = clean_up, .arg = &inn.g[0]};
+    ASSERT_EQ(0, loop_scheduler_spawn(&on.l, &inn.g[0].co));
+    run_turns();
+    (void)loop_scheduler_close(&on.l, drains ? LOOP_SCHEDULER_DRAIN : LOOP_SCHEDULER_NOW, 1);
+    ASSERT_EQ_FMT(1 + ECANCELED, inn.g[0].again, "%d");
+    ASSERT_EQ_FMT(1 + ECANCELED, inn.g[0].entered, "%d");
+    ASSERT_EQ(0, bulkhead_leave(&on.b[0]));
+    ASSERT(all_left());
+    ENDS_WELL();
+}
+
 /* What a drain still hears from is no reason to end the wait for an event. */
 static void enter_and_set(loop_scheduler_coroutine *co)
 {
@@ -671,6 +699,7 @@ SUITE(composition_coroutines)
         RUN_TESTp(a_loop_that_closes_now_takes_its_coroutines_out_of_the_line, how != 0);
         RUN_TESTp(a_loop_that_drains_lets_its_coroutines_wait, how != 0);
         RUN_TESTp(a_drain_that_is_out_of_time_ends_the_wait, how != 0);
+        RUN_TESTp(a_wait_that_begins_when_the_time_is_over_ends_at_once, how != 0);
     }
     RUN_TEST(a_loop_that_drains_keeps_the_limit_of_a_wait);
     RUN_TEST(a_wait_that_begins_during_a_drain_has_its_time);

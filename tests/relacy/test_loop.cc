@@ -349,6 +349,32 @@ static void spawn_again(bench &b, unsigned me)
     RL_ASSERT(b.more($) == 1);
 }
 
+static void co_end(loop_scheduler_coroutine *co)
+{
+    LOOP_BEGIN(co);
+    LOOP_END(co);
+}
+
+/* The same, and it is called by another coroutine, of another loop. */
+static void call_again(bench &b, unsigned me)
+{
+    loop_scheduler_coroutine caller;
+    if (me == 0) {
+        run(b);
+        return;
+    }
+    memset((void *)&caller, 0, sizeof caller);
+    b.items[0].task.run = written;
+    send(b, 0);
+    b.co.run = co_end;
+    b.co.done = co_done;
+    RL_ASSERT(loop_scheduler_spawn(&b.l, &b.co) == 0);
+    while (loop_scheduler_call_coroutine_(&caller, &b.co) || caller.status == EALREADY) {
+        rl::yield(1, $);
+    }
+    RL_ASSERT(caller.status == 0 && b.more($) == 1);
+}
+
 /* Who asks under the lock sees what the loop did before it let go of that. */
 static void ask(bench &b, unsigned me)
 {
@@ -565,6 +591,7 @@ static const scenario scenarios[] = {
     {"post_again", 2, 3, 0, 0, post_again, all_ran},
     {"offload_again", 2, 3, TWO, 0, offload_again, all_ran},
     {"spawn_again", 2, 3, 0, 0, spawn_again, all_ran},
+    {"call_again", 2, 3, 0, 0, call_again, all_ran},
     {"ask", 2, 9, FIRST, 0, ask, NULL},
     {"peek", 2, 1, 0, 0, peek, all_ran},
     {"exclusion", 3, 0, 0, 0, exclusion, visited},
