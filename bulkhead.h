@@ -207,6 +207,7 @@
  *   These may differ between files. The fast paths follow the file that calls them; everything else
  *   follows the file that calls bulkhead_init:
  *     PLIM_SPIN n            how often to look before sleeping (100; 0 never spins)
+ *     PLIM_USDT              probes for bpftrace and the like; needs <sys/sdt.h> (docs/probes.md)
  *     PLIM_ASSERT(c, text)   called with c false for misuse that no error can report
  *     PLIM_USE_PTHREADS      POSIX mutexes even where C11's exist
  *     PLIM_WORKER_SIGNALS    threads made here keep the signal mask of the thread that makes them
@@ -1084,6 +1085,34 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
 #endif /* PLIM_PLATFORM */
 
 #endif /* PLIM_CORE_VERSION */
+
+/* ==== src/core/probes.h ======================================================================= */
+
+#ifndef PLIM_PROBES_H_
+#define PLIM_PROBES_H_
+
+/*
+ * Probes: with PLIM_USDT defined, places that bpftrace, perf or SystemTap can watch in a
+ * running program. Each costs a nop. They need <sys/sdt.h> (Debian's systemtap-sdt-dev). Without
+ * PLIM_USDT they are nothing. docs/probes.md has the list, and what to do with it.
+ */
+#if defined(PLIM_USDT) && defined(__clang__) /* whose -Wpedantic minds a macro of sys/sdt.h */
+#include <sys/sdt.h>
+#define PLIM_PROBE_(name, a, b) \
+    do { \
+        _Pragma("clang diagnostic push") \
+            _Pragma("clang diagnostic ignored \"-Wgnu-zero-variadic-macro-arguments\"") \
+                DTRACE_PROBE2(plimsoll, name, (a), (b)); \
+        _Pragma("clang diagnostic pop") \
+    } while (0)
+#elif defined(PLIM_USDT)
+#include <sys/sdt.h>
+#define PLIM_PROBE_(name, a, b) DTRACE_PROBE2(plimsoll, name, (a), (b))
+#else
+#define PLIM_PROBE_(name, a, b) ((void)0)
+#endif
+
+#endif /* PLIM_PROBES_H_ */
 
 /* ==== src/core/counter.h ====================================================================== */
 
@@ -1986,7 +2015,10 @@ PLIM_SLOW_ int plim_acquire_spun_(plim_counter *c, uint32_t limit, int64_t timeo
             }
         } else if (plim_commit_relaxed_(c, &w, step)) {
             int64_t now = spun.now != 0 ? spun.now : plim_now_();
-            return plim_wait_registered_(c, now, plim_deadline_(now, timeout_ns));
+            PLIM_PROBE_(wait_begin, c, timeout_ns);
+            const int answer = plim_wait_registered_(c, now, plim_deadline_(now, timeout_ns));
+            PLIM_PROBE_(wait_end, c, answer);
+            return answer;
         }
     }
 }
@@ -5248,6 +5280,7 @@ PLIM_FAST_ void bulkhead_begin_(bulkhead *b, bulkhead_section_ *s, bulkhead_job 
 {
     plim_store_relaxed_(&job->entry_.phase, BULKHEAD_RUNNING_);
     job->attempt++;
+    PLIM_PROBE_(job_start, b, job);
     if (job->renews_ || job->later_ != 0) {
         job->renews_ = false;
         job->later_ = 0;
@@ -5264,6 +5297,7 @@ PLIM_FAST_ void bulkhead_set_outcome_(bulkhead *b, bulkhead_job *job, bulkhead_o
 {
     job->outcome = outcome;
     job->result = result;
+    PLIM_PROBE_(job_end, job, outcome);
     b->totals.ended[outcome]++;
     b->jobs--;
 }
@@ -6770,6 +6804,7 @@ PLIM_SLOW_ void bulkhead_unblock_(bulkhead *b, bulkhead_blocked_ *self)
 PLIM_CALLED_ int bulkhead_reject_(bulkhead *b, bulkhead_subject_ about, int error)
 {
     plim_add_relaxed_(&b->calls.rejected, 1);
+    PLIM_PROBE_(reject, b, error);
     if ((b->fixed.flags & BULKHEAD_EVENTS_) != 0) {
         bulkhead_tell_(b, BULKHEAD_EVENT_REJECTED, about, BULKHEAD_PENDING, error, 0);
     }
@@ -6864,6 +6899,7 @@ static inline int bulkhead_line_up_(bulkhead *b, bulkhead_section_ *s, bulkhead_
     self->gone = self->nudged = self->owed = false;
     self->since = since;
     bulkhead_enqueue_(b, s, &self->entry);
+    PLIM_PROBE_(queue, b, &self->waiter.wake);
     blocked->queues = true;
     bulkhead_block_(b, s, blocked, NULL, &self->waiter);
     return 0;
@@ -7527,6 +7563,7 @@ static inline void bulkhead_join_(bulkhead_job *job, bulkhead_await_ *self, plim
     self->gone = false;
     self->next = job->waiters_;
     job->waiters_ = self;
+    PLIM_PROBE_(queue, job, &self->waiter.wake);
 }
 
 /* It gives up, and does not wait for the job any more. Under the lock. If its wait was taken off
@@ -8000,6 +8037,7 @@ PLIM_SLOW_ int bulkhead_resize_(bulkhead *b, int32_t permits, int32_t queue)
     uint64_t now = bulkhead_new_limit_(before, permits, 1, BULKHEAD_PERMITS_MAX_);
     s.word += (now - before) * BULKHEAD_PERMIT_ONE_;
     plim_store_relaxed_(&b->permits, now);
+    PLIM_PROBE_(limit, b, now);
     b->shrunk |= now < before;
     plim_store_relaxed_(
         &b->limit, bulkhead_new_limit_(limit, queue, BULKHEAD_QUEUE_MAX_, BULKHEAD_QUEUE_MAX_));

@@ -148,6 +148,7 @@
  * MACROS TO DEFINE BEFORE THE INCLUDE, if at all
  *   These may differ between files:
  *     PLIM_SPIN n            looks at the word before sleeping, at most (100; 0 never spins)
+ *     PLIM_USDT              probes for bpftrace and the like; needs <sys/sdt.h> (docs/probes.md)
  *     PLIM_ASSERT(c, text)   called with c false if a csem was overwritten, or initialised while
  *                            threads wait on it (assert)
  *
@@ -805,6 +806,34 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
 #endif /* PLIM_PLATFORM */
 
 #endif /* PLIM_CORE_VERSION */
+
+/* ==== src/core/probes.h ======================================================================= */
+
+#ifndef PLIM_PROBES_H_
+#define PLIM_PROBES_H_
+
+/*
+ * Probes: with PLIM_USDT defined, places that bpftrace, perf or SystemTap can watch in a
+ * running program. Each costs a nop. They need <sys/sdt.h> (Debian's systemtap-sdt-dev). Without
+ * PLIM_USDT they are nothing. docs/probes.md has the list, and what to do with it.
+ */
+#if defined(PLIM_USDT) && defined(__clang__) /* whose -Wpedantic minds a macro of sys/sdt.h */
+#include <sys/sdt.h>
+#define PLIM_PROBE_(name, a, b) \
+    do { \
+        _Pragma("clang diagnostic push") \
+            _Pragma("clang diagnostic ignored \"-Wgnu-zero-variadic-macro-arguments\"") \
+                DTRACE_PROBE2(plimsoll, name, (a), (b)); \
+        _Pragma("clang diagnostic pop") \
+    } while (0)
+#elif defined(PLIM_USDT)
+#include <sys/sdt.h>
+#define PLIM_PROBE_(name, a, b) DTRACE_PROBE2(plimsoll, name, (a), (b))
+#else
+#define PLIM_PROBE_(name, a, b) ((void)0)
+#endif
+
+#endif /* PLIM_PROBES_H_ */
 
 /* ==== src/core/counter.h ====================================================================== */
 
@@ -1707,7 +1736,10 @@ PLIM_SLOW_ int plim_acquire_spun_(plim_counter *c, uint32_t limit, int64_t timeo
             }
         } else if (plim_commit_relaxed_(c, &w, step)) {
             int64_t now = spun.now != 0 ? spun.now : plim_now_();
-            return plim_wait_registered_(c, now, plim_deadline_(now, timeout_ns));
+            PLIM_PROBE_(wait_begin, c, timeout_ns);
+            const int answer = plim_wait_registered_(c, now, plim_deadline_(now, timeout_ns));
+            PLIM_PROBE_(wait_end, c, answer);
+            return answer;
         }
     }
 }

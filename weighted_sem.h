@@ -140,6 +140,7 @@
  *   follows the file that calls weighted_sem_init:
  *     WEIGHTED_SEM_IDLE_NS   how long an idle thread waits for a job before it ends (10 s)
  *     PLIM_SPIN n            how often to look before sleeping (100; 0 never spins)
+ *     PLIM_USDT              probes for bpftrace and the like; needs <sys/sdt.h> (docs/probes.md)
  *     PLIM_ASSERT(c, text)   called with c false for misuse that no error can report
  *     PLIM_USE_PTHREADS      POSIX threads even where C11's exist
  *     PLIM_WORKER_SIGNALS    blocks no signals: a thread made by a start keeps the signal mask of
@@ -859,6 +860,34 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
 #endif /* PLIM_PLATFORM */
 
 #endif /* PLIM_CORE_VERSION */
+
+/* ==== src/core/probes.h ======================================================================= */
+
+#ifndef PLIM_PROBES_H_
+#define PLIM_PROBES_H_
+
+/*
+ * Probes: with PLIM_USDT defined, places that bpftrace, perf or SystemTap can watch in a
+ * running program. Each costs a nop. They need <sys/sdt.h> (Debian's systemtap-sdt-dev). Without
+ * PLIM_USDT they are nothing. docs/probes.md has the list, and what to do with it.
+ */
+#if defined(PLIM_USDT) && defined(__clang__) /* whose -Wpedantic minds a macro of sys/sdt.h */
+#include <sys/sdt.h>
+#define PLIM_PROBE_(name, a, b) \
+    do { \
+        _Pragma("clang diagnostic push") \
+            _Pragma("clang diagnostic ignored \"-Wgnu-zero-variadic-macro-arguments\"") \
+                DTRACE_PROBE2(plimsoll, name, (a), (b)); \
+        _Pragma("clang diagnostic pop") \
+    } while (0)
+#elif defined(PLIM_USDT)
+#include <sys/sdt.h>
+#define PLIM_PROBE_(name, a, b) DTRACE_PROBE2(plimsoll, name, (a), (b))
+#else
+#define PLIM_PROBE_(name, a, b) ((void)0)
+#endif
+
+#endif /* PLIM_PROBES_H_ */
 
 /* ==== src/core/counter.h ====================================================================== */
 
@@ -1761,7 +1790,10 @@ PLIM_SLOW_ int plim_acquire_spun_(plim_counter *c, uint32_t limit, int64_t timeo
             }
         } else if (plim_commit_relaxed_(c, &w, step)) {
             int64_t now = spun.now != 0 ? spun.now : plim_now_();
-            return plim_wait_registered_(c, now, plim_deadline_(now, timeout_ns));
+            PLIM_PROBE_(wait_begin, c, timeout_ns);
+            const int answer = plim_wait_registered_(c, now, plim_deadline_(now, timeout_ns));
+            PLIM_PROBE_(wait_end, c, answer);
+            return answer;
         }
     }
 }
@@ -3216,7 +3248,9 @@ static inline int weighted_sem_complete_for(weighted_sem *w, uint64_t weight, in
             return error;
         }
     }
+    PLIM_PROBE_(job_start, w, arg);
     int answer = fn(arg);
+    PLIM_PROBE_(job_end, arg, answer);
     plim_add_relaxed_(&w->completed, 1);
     if (answer != 0) {
         plim_add_relaxed_(&w->failed, 1);
@@ -3695,7 +3729,9 @@ static inline int weighted_sem_call_task_(weighted_sem_run_ *run)
 {
     const weighted_sem_task_ *task = &run->worker->task;
     plim_hold_begins_(&run->hold, plim_here_(), 0, run->worker->sem, task->weight);
+    PLIM_PROBE_(job_start, run->worker->sem, task->arg);
     int result = task->fn(task->arg);
+    PLIM_PROBE_(job_end, task->arg, result);
     plim_hold_ends_(&run->hold, plim_here_());
     return result;
 }
@@ -3954,6 +3990,7 @@ PLIM_SLOW_ int weighted_sem_enter_(weighted_sem *w, weighted_sem_sleeper_ *self,
     int error = weighted_sem_refusal_(w, &s, self);
     if (error != 0) {
         weighted_sem_unlock_(w, &s);
+        PLIM_PROBE_(reject, w, error);
         return error;
     }
     if (w->queue.first == NULL && weighted_sem_fits_(s.word, self->weight, self->job)) {
@@ -3970,11 +4007,13 @@ PLIM_SLOW_ int weighted_sem_enter_(weighted_sem *w, weighted_sem_sleeper_ *self,
             weighted_sem_leave_queue_(w, self);
         } else {
             self->counted = true;
+            PLIM_PROBE_(queue, w, &self->waiter.wake);
             plim_store_relaxed_(&w->waiting, plim_load_relaxed_(&w->waiting) + 1);
         }
     }
     weighted_sem_unlock_(w, &s);
     if (error != 0) {
+        PLIM_PROBE_(reject, w, error);
         return error;
     }
     /* Callers that run their jobs themselves are better off not to look: they would only take
@@ -3995,6 +4034,9 @@ PLIM_SLOW_ int weighted_sem_enter_(weighted_sem *w, weighted_sem_sleeper_ *self,
         weighted_sem_leave_queue_(w, self);
         weighted_sem_admit_(w, &s); /* those behind us may fit */
         weighted_sem_unlock_(w, &s);
+    }
+    if (error != 0) {
+        PLIM_PROBE_(reject, w, error);
     }
     return error;
 }
@@ -4179,6 +4221,7 @@ PLIM_SLOW_ int weighted_sem_resize_(weighted_sem *w, uint64_t total)
     weighted_sem_section_ s = weighted_sem_lock_(w);
     s.word += (total - plim_load_relaxed_(&w->total)) * WEIGHTED_SEM_UNIT_;
     plim_store_relaxed_(&w->total, total);
+    PLIM_PROBE_(limit, w, total);
     /* Everybody queues up again: whoever may not wait any more is sent away. */
     uint64_t demand = 0;
     for (plim_node_ *next, *node = w->queue.first; node != NULL; node = next) {

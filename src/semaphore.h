@@ -8,6 +8,7 @@
 /* How it is done. This file is assembled from src/ by `make stamp`: edit it there. */
 #include "core/threads.h"
 #include "core/platform.h"
+#include "core/probes.h"
 #include "core/counter.h"
 #include "core/park.h"
 #include "core/operations.h"

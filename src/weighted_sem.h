@@ -7,6 +7,7 @@
 #define PLIM_WANTS_THREADS_
 #include "core/threads.h"
 #include "core/platform.h"
+#include "core/probes.h"
 #include "core/counter.h"
 #include "core/park.h"
 #include "core/operations.h"

@@ -6,7 +6,7 @@ packages="gcc g++ clang libclang-rt-14-dev clang-format valgrind strace gcovr mu
     libnsync-dev libconcurrentqueue-dev libuv1-dev gcc-12-multilib gcc-aarch64-linux-gnu
     libc6-dev-arm64-cross gcc-arm-linux-gnueabihf libc6-dev-armhf-cross gcc-s390x-linux-gnu
     libc6-dev-s390x-cross gcc-mingw-w64-x86-64 wine64 qemu-user libsqlite3-dev libglib2.0-dev libtbb-dev
-    libasio-dev cmake meson ninja-build pkgconf prometheus mandoc libmicrohttpd-dev chromium
+    libasio-dev cmake meson ninja-build pkgconf prometheus mandoc libmicrohttpd-dev chromium systemtap-sdt-dev
     ${FOREIGN-golang-go golang-golang-x-sync-dev default-jdk-headless cargo librust-tokio-dev}"
 if ! command -v apt-get >/dev/null; then
     echo "skipped: no apt-get here; install by hand:" $packages

@@ -51,6 +51,7 @@ PLIM_FAST_ void bulkhead_begin_(bulkhead *b, bulkhead_section_ *s, bulkhead_job 
 {
     plim_store_relaxed_(&job->entry_.phase, BULKHEAD_RUNNING_);
     job->attempt++;
+    PLIM_PROBE_(job_start, b, job);
     if (job->renews_ || job->later_ != 0) {
         job->renews_ = false;
         job->later_ = 0;
@@ -67,6 +68,7 @@ PLIM_FAST_ void bulkhead_set_outcome_(bulkhead *b, bulkhead_job *job, bulkhead_o
 {
     job->outcome = outcome;
     job->result = result;
+    PLIM_PROBE_(job_end, job, outcome);
     b->totals.ended[outcome]++;
     b->jobs--;
 }

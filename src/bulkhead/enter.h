@@ -3,6 +3,7 @@
 PLIM_CALLED_ int bulkhead_reject_(bulkhead *b, bulkhead_subject_ about, int error)
 {
     plim_add_relaxed_(&b->calls.rejected, 1);
+    PLIM_PROBE_(reject, b, error);
     if ((b->fixed.flags & BULKHEAD_EVENTS_) != 0) {
         bulkhead_tell_(b, BULKHEAD_EVENT_REJECTED, about, BULKHEAD_PENDING, error, 0);
     }
@@ -97,6 +98,7 @@ static inline int bulkhead_line_up_(bulkhead *b, bulkhead_section_ *s, bulkhead_
     self->gone = self->nudged = self->owed = false;
     self->since = since;
     bulkhead_enqueue_(b, s, &self->entry);
+    PLIM_PROBE_(queue, b, &self->waiter.wake);
     blocked->queues = true;
     bulkhead_block_(b, s, blocked, NULL, &self->waiter);
     return 0;

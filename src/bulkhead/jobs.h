@@ -98,6 +98,7 @@ static inline void bulkhead_join_(bulkhead_job *job, bulkhead_await_ *self, plim
     self->gone = false;
     self->next = job->waiters_;
     job->waiters_ = self;
+    PLIM_PROBE_(queue, job, &self->waiter.wake);
 }
 
 /* It gives up, and does not wait for the job any more. Under the lock. If its wait was taken off

@@ -207,6 +207,7 @@
  *   These may differ between files. The fast paths follow the file that calls them; everything else
  *   follows the file that calls bulkhead_init:
  *     PLIM_SPIN n            how often to look before sleeping (100; 0 never spins)
+ *     PLIM_USDT              probes for bpftrace and the like; needs <sys/sdt.h> (docs/probes.md)
  *     PLIM_ASSERT(c, text)   called with c false for misuse that no error can report
  *     PLIM_USE_PTHREADS      POSIX mutexes even where C11's exist
  *     PLIM_WORKER_SIGNALS    threads made here keep the signal mask of the thread that makes them

@@ -24,6 +24,7 @@ PLIM_SLOW_ int bulkhead_resize_(bulkhead *b, int32_t permits, int32_t queue)
     uint64_t now = bulkhead_new_limit_(before, permits, 1, BULKHEAD_PERMITS_MAX_);
     s.word += (now - before) * BULKHEAD_PERMIT_ONE_;
     plim_store_relaxed_(&b->permits, now);
+    PLIM_PROBE_(limit, b, now);
     b->shrunk |= now < before;
     plim_store_relaxed_(
         &b->limit, bulkhead_new_limit_(limit, queue, BULKHEAD_QUEUE_MAX_, BULKHEAD_QUEUE_MAX_));

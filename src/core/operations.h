@@ -185,7 +185,10 @@ PLIM_SLOW_ int plim_acquire_spun_(plim_counter *c, uint32_t limit, int64_t timeo
             }
         } else if (plim_commit_relaxed_(c, &w, step)) {
             int64_t now = spun.now != 0 ? spun.now : plim_now_();
-            return plim_wait_registered_(c, now, plim_deadline_(now, timeout_ns));
+            PLIM_PROBE_(wait_begin, c, timeout_ns);
+            const int answer = plim_wait_registered_(c, now, plim_deadline_(now, timeout_ns));
+            PLIM_PROBE_(wait_end, c, answer);
+            return answer;
         }
     }
 }

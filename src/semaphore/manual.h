@@ -148,6 +148,7 @@
  * MACROS TO DEFINE BEFORE THE INCLUDE, if at all
  *   These may differ between files:
  *     PLIM_SPIN n            looks at the word before sleeping, at most (100; 0 never spins)
+ *     PLIM_USDT              probes for bpftrace and the like; needs <sys/sdt.h> (docs/probes.md)
  *     PLIM_ASSERT(c, text)   called with c false if a csem was overwritten, or initialised while
  *                            threads wait on it (assert)
  *

@@ -87,7 +87,9 @@ static inline int weighted_sem_complete_for(weighted_sem *w, uint64_t weight, in
             return error;
         }
     }
+    PLIM_PROBE_(job_start, w, arg);
     int answer = fn(arg);
+    PLIM_PROBE_(job_end, arg, answer);
     plim_add_relaxed_(&w->completed, 1);
     if (answer != 0) {
         plim_add_relaxed_(&w->failed, 1);

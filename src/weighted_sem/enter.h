@@ -22,6 +22,7 @@ PLIM_SLOW_ int weighted_sem_enter_(weighted_sem *w, weighted_sem_sleeper_ *self,
     int error = weighted_sem_refusal_(w, &s, self);
     if (error != 0) {
         weighted_sem_unlock_(w, &s);
+        PLIM_PROBE_(reject, w, error);
         return error;
     }
     if (w->queue.first == NULL && weighted_sem_fits_(s.word, self->weight, self->job)) {
@@ -38,11 +39,13 @@ PLIM_SLOW_ int weighted_sem_enter_(weighted_sem *w, weighted_sem_sleeper_ *self,
             weighted_sem_leave_queue_(w, self);
         } else {
             self->counted = true;
+            PLIM_PROBE_(queue, w, &self->waiter.wake);
             plim_store_relaxed_(&w->waiting, plim_load_relaxed_(&w->waiting) + 1);
         }
     }
     weighted_sem_unlock_(w, &s);
     if (error != 0) {
+        PLIM_PROBE_(reject, w, error);
         return error;
     }
     /* Callers that run their jobs themselves are better off not to look: they would only take
@@ -63,6 +66,9 @@ PLIM_SLOW_ int weighted_sem_enter_(weighted_sem *w, weighted_sem_sleeper_ *self,
         weighted_sem_leave_queue_(w, self);
         weighted_sem_admit_(w, &s); /* those behind us may fit */
         weighted_sem_unlock_(w, &s);
+    }
+    if (error != 0) {
+        PLIM_PROBE_(reject, w, error);
     }
     return error;
 }

@@ -140,6 +140,7 @@
  *   follows the file that calls weighted_sem_init:
  *     WEIGHTED_SEM_IDLE_NS   how long an idle thread waits for a job before it ends (10 s)
  *     PLIM_SPIN n            how often to look before sleeping (100; 0 never spins)
+ *     PLIM_USDT              probes for bpftrace and the like; needs <sys/sdt.h> (docs/probes.md)
  *     PLIM_ASSERT(c, text)   called with c false for misuse that no error can report
  *     PLIM_USE_PTHREADS      POSIX threads even where C11's exist
  *     PLIM_WORKER_SIGNALS    blocks no signals: a thread made by a start keeps the signal mask of

@@ -54,7 +54,9 @@ static inline int weighted_sem_call_task_(weighted_sem_run_ *run)
 {
     const weighted_sem_task_ *task = &run->worker->task;
     plim_hold_begins_(&run->hold, plim_here_(), 0, run->worker->sem, task->weight);
+    PLIM_PROBE_(job_start, run->worker->sem, task->arg);
     int result = task->fn(task->arg);
+    PLIM_PROBE_(job_end, task->arg, result);
     plim_hold_ends_(&run->hold, plim_here_());
     return result;
 }
