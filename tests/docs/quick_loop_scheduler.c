@@ -2,21 +2,24 @@
 #include "loop_scheduler.h"
 
 struct message {
-    int refused;
+    int length;
     loop_scheduler_task task;
 };
 
 static int transcript;
 
-static void append(int *to, struct message *m)
+static void append(int *to, void *m)
 {
-    *to += 1 + m->refused;
+    *to += ((struct message *)m)->length;
 }
 
 /* the block */
 
 int main(void)
 {
-    struct message m[2] = {{0}};
-    return chat(m, 2) != 0 || transcript != 2;
+    struct message m[2] = {{.length = 1}, {.length = 2}};
+    return loop_scheduler_init(&room, NULL) != 0 || loop_scheduler_start(&room) != 0 ||
+           say(&m[0]) != 0 || say(&m[1]) != 0 ||
+           loop_scheduler_close(&room, LOOP_SCHEDULER_DRAIN, PLIM_FOREVER) != 0 ||
+           transcript != 3 || say(&m[0]) != ESHUTDOWN || loop_scheduler_destroy(&room) != 0;
 }
