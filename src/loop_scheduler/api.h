@@ -29,12 +29,12 @@ typedef struct loop_scheduler_options {
     size_t stack_size;            /* bytes at least for the stack of that thread, on POSIX systems
                                      (0: the system's default, which is 128 KB with musl and 512 KB
                                      on macOS) */
-    int64_t slow_ns;              /* a task that takes this long is told to on_slow; then, and only
-                                     then, the clock is read for each task (0: off) */
+    int64_t slow_ns;              /* on_slow is called after a task that takes this long; then, and
+                                     only then, the clock is read for each task (0: off) */
     int64_t (*clock)(void *user); /* nanoseconds, never negative and never back, for timers and
                                      figures (NULL: ours) */
-    /* Called on the loop after a slow task; which is NULL if it was a timer, a call or the like,
-     * and may be freed already: compare it, no more. */
+    /* Called on the loop after a slow task. The task is NULL if it was a timer, a call or the like.
+     * It may be freed already: compare it, no more. */
     void (*on_slow)(void *user, loop_scheduler_task *task, int64_t elapsed_ns);
     void *user; /* for the functions above */
 } loop_scheduler_options;
@@ -60,10 +60,10 @@ typedef struct loop_scheduler_options {
  *     int result;                                            what work returned; -ECANCELED: it
  *                                                            was cancelled before it began
  *
- * A coroutine. Its function is called again each time that it is resumed. What stands before
- * LOOP_BEGIN is done again then: a local variable that is set there has that value after each LOOP_
- * macro, whatever was stored in it since, and no compiler warns of that. Others have no value at
- * all after a LOOP_ macro. So keep what must survive behind arg:
+ * A coroutine. Its function is called again each time that it is resumed, and repeats what stands
+ * before LOOP_BEGIN. So a local variable that is set there has that value after each LOOP_ macro,
+ * whatever was stored in it since. No compiler warns of that. Other local variables have no value
+ * at all after a LOOP_ macro. Keep what must survive behind arg:
  *
  *     void (*run)(loop_scheduler_coroutine *co);
  *     void *arg;                                             yours
@@ -95,48 +95,54 @@ typedef struct loop_scheduler_stats {
     uint32_t offloaded, suspended; /* works that are not back; coroutines that await an event */
 } loop_scheduler_stats;
 
-/* Prepares it; options NULL are all zero. Neither allocates nor starts a thread. Requires: nobody
- * uses it yet, and it is not moved or copied later. Returns 0; EINVAL. */
+/* Prepares *l; options NULL are all zero. Neither allocates nor starts a thread. Requires: no
+ * thread uses it yet, and it is not moved or copied later. Never blocks. Returns 0; EINVAL. Memory
+ * order: none: hand *l to other threads by something that orders. */
 static inline int loop_scheduler_init(loop_scheduler *l, const loop_scheduler_options *options);
 
-/* Frees what is left. Requires: no other call overlaps with it. Returns 0; EBUSY, having changed
- * nothing, while a task is queued, a timer armed, a work not back, a coroutine suspended, or a
- * thread runs the loop (one that was told to stop is waited for); EDEADLK in one of its tasks. */
+/* Frees what is left. Requires: no other call overlaps with it. It blocks only for a thread that
+ * runs the loop and was told to stop. Returns 0; EDEADLK in one of its tasks; EBUSY while a task is
+ * queued, a timer armed, a work not back, a coroutine suspended, or a thread runs the loop. After
+ * an error nothing has changed. Memory order: acquire on 0. */
 static inline int loop_scheduler_destroy(loop_scheduler *l);
 
-/* ---- Who runs it ---- */
+/* ---- The thread that runs it ---- */
 
-/* Runs it on a thread of its own, until it is stopped or closed. Returns 0; EBUSY a thread runs it
- * already (one that was told to stop is waited for, or EDEADLK); ESHUTDOWN; EAGAIN, ENOMEM no
- * thread. */
+/* Runs it on a thread of its own, until it is stopped or closed. It blocks only for a thread that
+ * runs the loop and was told to stop (EDEADLK if it cannot). Returns 0; EBUSY: a thread runs it
+ * already; ESHUTDOWN; EAGAIN, ENOMEM: no thread. Memory order: release, to what runs on the
+ * loop. */
 static inline int loop_scheduler_start(loop_scheduler *l);
 
-/* Runs it on the calling thread, until it is stopped or closed, sleeping when there is nothing to
- * do. Returns 0; EBUSY another thread runs it; EDEADLK in one of its tasks; ESHUTDOWN it was closed
- * before. */
+/* Runs it on the calling thread, until it is stopped or closed. It sleeps when there is nothing to
+ * do. Returns 0; EBUSY: another thread runs it; EDEADLK: in one of its tasks; ESHUTDOWN: it was
+ * closed before. Memory order: what runs sees what was done before its post. */
 static inline int loop_scheduler_run(loop_scheduler *l);
 
-/* One turn; waits at most timeout_ns for something to do. Returns 0 something ran; ETIMEDOUT
- * nothing did, or it was stopped; otherwise as run. To run until something of yours is done:
+/* Runs one turn; blocks for at most timeout_ns for something to do. Returns 0: something ran;
+ * ETIMEDOUT: nothing did, or it was stopped; otherwise as run. To run until something of yours is
+ * done:
  *
  *     while (!done && loop_scheduler_run_once(l, PLIM_FOREVER) == 0) {
  *     }
  */
 static inline int loop_scheduler_run_once(loop_scheduler *l, int64_t timeout_ns);
 
-/* One turn without waiting. Returns 0 something ran; EAGAIN nothing did, or it was stopped;
- * otherwise as run. */
+/* Runs one turn; never waits for something to do. Returns 0: something ran; EAGAIN: nothing did, or
+ * it was stopped; otherwise as run. */
 static inline int loop_scheduler_poll(loop_scheduler *l);
 
-/* Ends run, on whichever thread, after the current task, and run_once likewise; what is queued
- * stays for the next one. If nobody runs it, the next one ends at once. A loop that is
- * being closed does not stop before that is done. It is used up by the run that it finds, however
- * that ends; run_once and poll count as one, and run nothing then. Never blocks; any thread or
- * signal handler. */
+/* Ends run and run_once, on whichever thread, after the current task. What is queued stays for the
+ * next run. If no thread runs the loop, the next run ends at once. A loop that is being closed does
+ * not stop before that is done.
+ *
+ * The run that a stop finds uses it up, however that run ends. run_once and poll count as a run,
+ * and run nothing then. Never blocks; any thread or signal handler. Memory order: relaxed. */
 static inline void loop_scheduler_stop(loop_scheduler *l);
 
-/* A descriptor to wait on, readable when poll has something to do, and now and then for nothing; -1
- * if there is none to be had. It stays the loop's. From the thread that runs the loop:
+/* Returns a descriptor to wait on, or -1 if there is none to be had. It is readable when poll has
+ * something to do, and now and then for nothing. It stays the loop's. Never blocks. On the thread
+ * that runs the loop:
  *
  *     for (;;) {
  *         wait until it is readable, or something else of yours is, or next_timeout has passed
@@ -146,80 +152,96 @@ static inline void loop_scheduler_stop(loop_scheduler *l);
  * If that wait counts in milliseconds, round next_timeout up: rounded down it spins until the time
  * has come (examples/loop_in_epoll.c has the lines).
  *
- * Between two polls nobody runs the loop: a call would wait for the next one, and whoever closes it
- * runs what is left. So do that on the same thread. */
+ * Between two polls no thread runs the loop. A call would wait for the next poll, and a thread that
+ * closes the loop runs what is left. So close it on the same thread. */
 static inline int loop_scheduler_fd(loop_scheduler *l);
 
-/* Nanoseconds until poll has something to do, as far as is known: 0 now, PLIM_FOREVER until
- * somebody posts. */
+/* Returns the nanoseconds until poll has something to do, as far as is known: 0 is now,
+ * PLIM_FOREVER is until the next post. Never blocks. */
 static inline int64_t loop_scheduler_next_timeout(loop_scheduler *l);
 
 /* ---- Tasks ---- */
 
-/* Queues a task. Never blocks; any thread or signal handler. Requires: nobody else posts the same
- * task at the same moment. Returns 0, and then run will be called once; EINVAL no run; EALREADY it
- * is queued (but may begin before it sees what you did last); EAGAIN the queue is full; ESHUTDOWN
- * closed (while it drains, the loop's own tasks may go on posting). Memory order: release. */
+/* Queues a task. Never blocks; any thread or signal handler. Requires: no other thread posts the
+ * same task at the same moment. Returns 0, and then run will be called once; EINVAL: no run;
+ * EAGAIN: the queue is full; ESHUTDOWN: closed (but the loop's own tasks may go on posting while it
+ * drains). EALREADY: it is queued, but may begin before it sees what you did last. Memory order:
+ * release. */
 static inline int loop_scheduler_post(loop_scheduler *l, loop_scheduler_task *task);
 
-/* The same, and waits for room at most timeout_ns: ETIMEDOUT instead of EAGAIN; EDEADLK when the
- * loop's own thread would wait (with a timeout of 0 or less it would not: ETIMEDOUT). */
+/* The same, but blocks for at most timeout_ns for room: ETIMEDOUT instead of EAGAIN. EDEADLK if the
+ * loop's own thread would wait. (With a timeout of 0 or less it would not: ETIMEDOUT.) */
 static inline int loop_scheduler_post_for(loop_scheduler *l, loop_scheduler_task *task,
                                           int64_t timeout_ns);
 
-/* Takes a post back. Never blocks; any thread. Requires: its memory is still there, and its post
- * has returned. Returns 0: it will not run, and its run is called with ECANCELED, on the loop and
- * in its turn; EALREADY it runs, has run, or was cancelled; ENOENT it was never posted. */
+/* Takes a post back. Never blocks; any thread. Requires: the task's memory is still there, and its
+ * post has returned. Returns 0: it will not run, and its run is called with ECANCELED, on the loop
+ * and in its turn. EALREADY: it runs, has run, or was cancelled. ENOENT: it was never posted.
+ * Memory order: relaxed. */
 static inline int loop_scheduler_cancel(loop_scheduler *l, loop_scheduler_task *task);
 
-/* Calls fn(arg) on the loop and waits for it; on the loop's own thread it does so at once. What fn
- * returns goes to *result, if that is not NULL. It waits its turn behind what was posted, but takes
- * no place of max_queue. If nobody runs the loop it waits until somebody does. Returns 0 it was
- * called; ESHUTDOWN closed; ECANCELED closed before it was its turn; EDEADLK; EINVAL no fn. */
+/* Calls fn(arg) on the loop, and blocks until it has returned. On the loop's own thread it calls fn
+ * at once. What fn returns goes to *result, if that is not NULL. The call waits its turn behind
+ * what was posted, but takes no place of max_queue. If no thread runs the loop, it waits until one
+ * does.
+ *
+ * Returns 0: fn was called; ESHUTDOWN: closed; ECANCELED: closed before it was its turn; EDEADLK;
+ * EINVAL: no fn. Memory order: release to fn; you see what fn did. */
 static inline int loop_scheduler_call(loop_scheduler *l, int (*fn)(void *), void *arg, int *result);
 
-/* The same, and waits at most timeout_ns until it begins: ETIMEDOUT it did not, and it never will.
- * Once it has begun, its end is waited for. */
+/* The same, but waits at most timeout_ns until fn begins. ETIMEDOUT: it did not begin, and it never
+ * will. Once it has begun, this waits for its end. */
 static inline int loop_scheduler_call_for(loop_scheduler *l, int (*fn)(void *), void *arg,
                                           int *result, int64_t timeout_ns);
 
 /* ---- Timers ---- */
 
 /* Calls timer->run on the loop after delay_ns, and then every period_ns (0 or less: once). A delay
- * of 0 or less is the next turn (or the next 64 tasks of this one). A periodic timer that is late
- * by a period or more leaves out what it has missed, counts it in `missed`, and keeps its phase. If
- * the pause between two calls matters more than the phase, start it once, and again in its run. One
- * that is armed is armed anew; one whose cancellation has not been told yet is armed instead. Never
- * blocks; any thread. Returns 0; EINVAL no run; ESHUTDOWN. */
+ * of 0 or less is the next turn, or after the next 64 tasks of this one. Never blocks; any thread.
+ *
+ * A periodic timer that is late by a period or more leaves out what it has missed, counts it in
+ * `missed`, and keeps its phase. If the pause between two calls matters more than the phase, start
+ * the timer once, and again in its run.
+ *
+ * A timer that is armed is armed anew. One whose run has not had its ECANCELED yet is armed
+ * instead. Returns 0; EINVAL: no run; ESHUTDOWN. Memory order: release, to run. */
 static inline int loop_scheduler_timer_start(loop_scheduler *l, loop_scheduler_timer *timer,
                                              int64_t delay_ns, int64_t period_ns);
 
-/* Never blocks; any thread. Requires: its memory is still there. Returns 0: it will not fire any
- * more, and its run is called with ECANCELED, on the loop; EBUSY the same, but a call of its run
- * with 0 is under way, and may be about to begin; EALREADY it fires or has fired, and was not
- * started again; ENOENT it was cancelled, by you or by close, or never started. After 0 or EBUSY
- * the memory is yours when run is called with ECANCELED. EBUSY comes from periodic timers, and from
- * those that are started again while they fire. It does not come on the loop's own thread: there a
- * timer may cancel itself, with 0. */
+/* Cancels a timer. Never blocks; any thread. Requires: its memory is still there.
+ *
+ * Returns 0: it will not fire any more, and its run is called with ECANCELED, on the loop. EBUSY:
+ * the same, but a call of its run with 0 is under way, and may be about to begin. EALREADY: it
+ * fires or has fired, and was not started again. ENOENT: it was cancelled, by you or by close, or
+ * never started.
+ *
+ * After 0 or EBUSY the memory is yours when run is called with ECANCELED. EBUSY comes from periodic
+ * timers, and from those that are started again while they fire. It does not come on the loop's own
+ * thread: there a timer may cancel itself, with 0. Memory order: relaxed. */
 static inline int loop_scheduler_timer_cancel(loop_scheduler *l, loop_scheduler_timer *timer);
 
 /* ---- Work elsewhere ---- */
 
-/* Runs work->work(arg) on the executor, which is needed no longer than this call; then work->then
- * on the loop, always as a task of its own. Any thread. Returns 0; EINVAL no work; EALREADY it is
- * not back; ESHUTDOWN (as for post); or whatever the executor refused with. `then` gets 0, or
- * ECANCELED if it was cancelled, or the loop closed with LOOP_SCHEDULER_NOW: work may have run even
- * so, or not at all, and then result is -ECANCELED. */
+/* Runs work->work(arg) on the executor, and then work->then on the loop, always as a task of its
+ * own. The executor is needed no longer than this call, which blocks as long as its execute does.
+ * Any thread.
+ *
+ * `then` gets 0. It gets ECANCELED if the work was cancelled, or the loop was closed with
+ * LOOP_SCHEDULER_NOW. The work may have run even so. If it has not, result is -ECANCELED.
+ *
+ * Returns 0; EINVAL: no work; EALREADY: it is not back; ESHUTDOWN: as for post; or what the
+ * executor refused with. Memory order: release to work; `then` sees what work did. */
 static inline int loop_scheduler_offload(loop_scheduler *l, const plim_executor *executor,
                                          loop_scheduler_work *work);
 
-/* Never blocks; any thread. Requires: its memory is still there, and offload has returned. Returns
- * 0: work will not run, and `then` gets ECANCELED when the executor would have run it; EALREADY it
- * runs or has run, or was cancelled; ENOENT it was never offloaded. */
+/* Cancels a work. Never blocks; any thread. Requires: its memory is still there, and offload has
+ * returned. Returns 0: work will not run, and `then` gets ECANCELED when the executor would have
+ * run it. EALREADY: it runs or has run, or was cancelled. ENOENT: it was never offloaded. Memory
+ * order: relaxed. */
 static inline int loop_scheduler_work_cancel(loop_scheduler *l, loop_scheduler_work *work);
 
-/* The loop for whoever wants an executor: each function becomes a task. Allocates for each, ENOMEM;
- * refuses as post does. What was accepted is called even if the loop is closed with
+/* Returns the loop as an executor for others: each function becomes a task. Each execute allocates
+ * (ENOMEM), and refuses as post does. What was accepted is called even if the loop is closed with
  * LOOP_SCHEDULER_NOW. The loop must outlive the executor. */
 static inline plim_executor loop_scheduler_executor(loop_scheduler *l);
 
@@ -258,34 +280,36 @@ static inline plim_executor loop_scheduler_executor(loop_scheduler *l);
  *     LOOP_WAIT(co, &job)                      until the job is done, as bulkhead_wait
  *     LOOP_WAIT_FOR(co, &job, timeout_ns)      likewise; or status ETIMEDOUT
  *
- * They stand in the function that is co->run, one per line. Not inside of a switch of yours: that
+ * Write them in the function that is co->run, one per line, and not inside a switch of yours: that
  * does not compile. (In a switch over 64 bits it does. Then PLIM_ASSERT ends the program when the
  * coroutine is resumed. With NDEBUG the coroutine ends instead, with the status EINVAL.)
  *
  * After each of them look at co->status. ECANCELED means that the loop is being closed, and that
- * the coroutine should come to its end. It is told that once, by the macro that the closing
+ * the coroutine should come to its end. It gets that once, from the macro that the closing
  * interrupts: the wait that it is in, or the next LOOP_SLEEP. (With NOW, the next of any.) After
- * that it may still wait, to put things in order. LOOP_SLEEP and LOOP_AWAIT_FOR take the time that
- * they are given, with DRAIN and with NOW, until the time of whoever closes is over. Then they end
- * with ECANCELED, and so does each later one, at once. LOOP_AWAIT ends with ECANCELED again, as
- * soon as nothing else is left; with NOW at once. LOOP_OFFLOAD is refused with NOW. A wait for a
- * bulkhead goes on during a DRAIN, and ends with ECANCELED by NOW.
+ * that it may still wait, to put things in order:
+ *   LOOP_SLEEP, LOOP_AWAIT_FOR  take the time that they are given, with DRAIN and with NOW, until
+ *                               the time of the thread that closes is over. Then they end with
+ *                               ECANCELED, and so does each later one, at once.
+ *   LOOP_AWAIT  ends with ECANCELED again, as soon as nothing else is left; with NOW at once.
+ *   LOOP_OFFLOAD  is refused with NOW.
+ *   LOOP_ENTER, LOOP_WAIT  go on during a DRAIN, and end with ECANCELED by NOW.
  *
- * A coroutine that does not end keeps the loop from ending. If somebody else still writes into its
- * memory, it must not end: let whoever writes set an event when that is done, and wait for it in
- * pieces, since a plain LOOP_AWAIT would only spin:
+ * A coroutine that does not end keeps the loop from ending. It must not end while another thread
+ * still writes into its memory. So let that thread set an event when it is done, and wait for the
+ * event in pieces, since a plain LOOP_AWAIT would only spin:
  *
  *         while (!loop_scheduler_event_is_set(&guest->written)) {
  *             LOOP_AWAIT_FOR(co, &guest->written, PLIM_MS(10));    // sleeps, even while it closes
  *         }
  *
- * And close with enough time. When that is over this loop does spin until the event is set.
+ * And close with enough time. When that is over, this loop does spin until the event is set.
  *
- * LOOP_ENTER stands in the line of bulkhead_enter and of jobs, first come, first served, and no
- * thread waits. Status is 0 if it has the permit, or else why not: EAGAIN (full), ETIMEDOUT,
- * ESHUTDOWN (the bulkhead), ECANCELED (this loop), EDEADLK, EOVERFLOW (it has 4 permits already).
- * co->result is minus that: it is 0 only if it has the permit. What it has entered and not left by
- * its end, it leaves then.
+ * LOOP_ENTER stands in the same line as bulkhead_enter and jobs, first come, first served, and no
+ * thread waits. If it has the permit, co->status is 0. Else it says why not: EAGAIN (full),
+ * ETIMEDOUT, ESHUTDOWN (the bulkhead), ECANCELED (this loop), EDEADLK, EOVERFLOW (it has 4 permits
+ * already). co->result is minus that: it is 0 only if it has the permit. At its end a coroutine
+ * leaves what it has entered and not left.
  *
  *         LOOP_ENTER(co, &database);
  *         if (co->status == 0) {
@@ -293,71 +317,83 @@ static inline plim_executor loop_scheduler_executor(loop_scheduler *l);
  *             LOOP_LEAVE(co, &database);
  *         }
  *
- * LOOP_WAIT has the answers of bulkhead_wait, and ECANCELED. If the coroutine is the body of a job
- * that has returned BULKHEAD_LATER, set co->job to that job before you spawn it. Then its permit
- * counts as the coroutine's. Do not finish that job while the coroutine waits.
+ * LOOP_WAIT has the answers of bulkhead_wait, and ECANCELED. A coroutine may be the body of a job
+ * that has returned BULKHEAD_LATER. Then set co->job to that job before you spawn it, and the job's
+ * permit counts as the coroutine's. Do not finish that job while the coroutine waits.
  *
- * EDEADLK: it has permits of the bulkhead by LOOP_ENTER or by co->job, and all others are with
- * those that wait for it as well; or it waits for a job that waits for co->job. One of those in
- * such a circle is told. What its caller has (LOOP_CALL) counts, too.
+ * EDEADLK comes in two cases. The coroutine has permits of the bulkhead, by LOOP_ENTER or by
+ * co->job, and waiters of the bulkhead hold all others. Or it waits for a job that waits for
+ * co->job. One of those in such a circle gets it. What the caller of a coroutine has (LOOP_CALL)
+ * counts, too.
  *
- * LOOP_CALL runs child->run(child) from its beginning, on this very stack until it first waits. The
- * child has `run` and `arg` set, and is otherwise all zero or has ended. It works for the same job,
- * and is told of the closing as this one is. When it has ended, and its `done` has returned,
- * co->result is child->result, and co->status is 0 or ECANCELED. Refused: EALREADY it has not
- * ended; EINVAL it has no function. Its memory is yours when this one goes on.
+ * LOOP_CALL runs child->run(child) from its beginning, on this very stack until it first waits. Set
+ * `run` and `arg` of the child; otherwise it is all zero, or has ended. It works for the same job,
+ * and learns of the closing as this one does. When it has ended, and its `done` has returned,
+ * co->result is child->result, and co->status is 0 or ECANCELED. It is refused with EALREADY if it
+ * has not ended, and with EINVAL if it has no function. Its memory is yours when this one goes on.
  */
 
-/* Begins a coroutine, which runs on the loop until it ends with LOOP_END or LOOP_EXIT. Any thread.
- * Returns as post does, without taking a place in the queue; EALREADY it has not ended. If it is to
- * be cancelled before it has begun (LOOP_SCHEDULER_NOW), it does not begin, and done is called with
- * status ECANCELED. */
+/* Begins a coroutine, which runs on the loop until it ends with LOOP_END or LOOP_EXIT. Never
+ * blocks; any thread. Returns as post does, without taking a place in the queue; EALREADY: it has
+ * not ended. If LOOP_SCHEDULER_NOW cancels it before it has begun, it does not begin, and done is
+ * called with status ECANCELED. Memory order: release, to the coroutine. */
 static inline int loop_scheduler_spawn(loop_scheduler *l, loop_scheduler_coroutine *co);
 
-/* An event: not set if it is all zero. Coroutines await it, of any number of loops; threads cannot.
- * When it is set they go on, each in a task of its own, in the order in which they came. It stays
- * set, and who awaits it then does not wait, until it is reset. Any thread. It may be freed when
- * all who awaited it have gone on, even if the call that set it has not returned. */
+/* An event is not set if it is all zero. Coroutines of any number of loops await it; threads
+ * cannot. When it is set they go on, each in a task of its own, in the order in which they came. It
+ * stays set until it is reset: a coroutine that awaits it then does not wait. You may free it when
+ * all that awaited it have gone on, even if the call that set it has not returned. Never block; any
+ * thread. Memory order: set is a release, to the coroutines that go on; is_set that returns true is
+ * an acquire. */
 static inline void loop_scheduler_event_set(loop_scheduler_event *event);
 static inline void loop_scheduler_event_reset(loop_scheduler_event *event);
 static inline bool loop_scheduler_event_is_set(loop_scheduler_event *event);
 
 /* ---- The end ---- */
 
-/* Refuses posts (ESHUTDOWN), cancels timers, and waits until all is over and its own thread, if
- * any, has ended; at most timeout_ns.
- *   DRAIN  What is queued runs, and what that posts or offloads, too. When timeout_ns has passed it
- *          becomes NOW.
- *   NOW    What is queued is told ECANCELED.
- * Works are waited for in any case. Coroutines that sleep, or still await an event when nothing
- * else is left, are resumed with ECANCELED, and may then take some time: see there. If no thread
- * runs the loop, this one does. Several may close, and each waits for the same end. A NOW beside a
- * DRAIN makes that one NOW, too, which then returns 0 nevertheless. When timeout_ns has passed, a
- * thread that runs the loop tells what is left, and this one does not wait for it. If it runs the
- * loop itself it tells what is left, but waits for nothing.
+/* Refuses posts (ESHUTDOWN), cancels timers, and blocks until all is over and its own thread, if
+ * any, has ended, or timeout_ns has passed.
+ *   DRAIN  What is queued runs, and so does what that posts or offloads. When timeout_ns has
+ *          passed, it becomes NOW.
+ *   NOW    What is queued gets ECANCELED.
  *
- * A timeout of 0 or less begins it and does not wait: ETIMEDOUT while something is left. Close
- * again, so or with a time, to see or await the end. DRAIN does not become NOW by that. If no
- * thread runs the loop, DRAIN runs nothing: what is queued stays until somebody calls run,
- * run_once, poll, or close with a time. NOW tells it here. Since it does not wait, a
- * task may begin the end of its own loop so; it gets ETIMEDOUT.
+ * It waits for works in any case. It resumes coroutines with ECANCELED that sleep, or that still
+ * await an event when nothing else is left. They may then take some time: see there. If no thread
+ * runs the loop, this one does.
  *
- * Returns 0 all is over, in time; ETIMEDOUT it was not: what was left has been cancelled, or will
- * be by the thread that runs the loop (close again to wait for it); EINVAL; EDEADLK it would wait
- * for itself, in one of its tasks or in a circle: nothing has changed. */
+ * Several threads may close, and each waits for the same end. A NOW beside a DRAIN makes that one
+ * NOW, too, and the DRAIN returns 0 nevertheless.
+ *
+ * When timeout_ns has passed, the thread that runs the loop cancels what is left, and this one does
+ * not wait for it. If this one runs the loop itself, it cancels what is left, but waits for
+ * nothing.
+ *
+ * A timeout of 0 or less begins the end and does not wait: ETIMEDOUT while something is left. Close
+ * again, with 0 or with a time, to see or await the end. DRAIN does not become NOW by that. If no
+ * thread runs the loop, DRAIN runs nothing: what is queued stays until a thread calls run,
+ * run_once, poll, or close with a time. NOW cancels it here. Since it does not wait, a task may
+ * begin the end of its own loop so; it gets ETIMEDOUT.
+ *
+ * Returns 0: all is over, in time. ETIMEDOUT: it was not. What was left has been cancelled, or will
+ * be by the thread that runs the loop; close again to wait for it. EINVAL. EDEADLK: it would wait
+ * for itself, in one of its tasks or in a circle; nothing has changed. Memory order: acquire on
+ * 0. */
 static inline int loop_scheduler_close(loop_scheduler *l, int how, int64_t timeout_ns);
 
 /* ---- Health ---- */
 
-/* Whether the calling thread runs this loop now, that is, whether this is called in its tasks. */
+/* Returns whether the calling thread runs this loop now, that is, whether this is called in its
+ * tasks. Never blocks. */
 static inline bool loop_scheduler_is_current(const loop_scheduler *l);
 
-/* What runs now, and for how long so far. For a health check set slow_ns in the options: without
- * it the clock is read once in up to 64 tasks, and many short ones look like one long one. Any
- * thread. *task is NULL if it is a timer, a call or the like; it may be over when you look at it,
- * and freed. Either pointer may be NULL. Returns 0; ENOENT nothing runs. */
+/* Says what runs now, and for how long so far. Never blocks for long; any thread. *task is NULL if
+ * it is a timer, a call or the like. It may be over when you look at it, and freed. Either pointer
+ * may be NULL. For a health check set slow_ns in the options: without it the loop reads the clock
+ * once in up to 64 tasks, and many short ones look like one long one. Returns 0; ENOENT: nothing
+ * runs. Memory order: relaxed. */
 static inline int loop_scheduler_stall(loop_scheduler *l, loop_scheduler_task **task,
                                        int64_t *elapsed_ns);
 
-/* All figures. Any thread; holds up the loop while it counts what has been posted meanwhile. */
+/* Returns all figures. Any thread. It holds up the loop while it counts what was posted in the
+ * meantime. Memory order: relaxed. */
 static inline loop_scheduler_stats loop_scheduler_snapshot(loop_scheduler *l);
