@@ -335,8 +335,8 @@ static inline void plim_timespec_add_(struct timespec *at, int64_t ns)
     }
 }
 
-/* A timed wait on a condition sleeps at most this long at a time; callers loop anyway. It keeps
- * the sum above in range, and bounds what a step of the wall clock can do where the condition
+/* A timed wait on a condition sleeps at most this long at a time; callers loop anyway. That keeps
+ * the sum above in range. It also bounds what a step of the wall clock can do where the condition
  * follows that clock (all but POSIX with a monotonic clock). */
 #define PLIM_SLICE_NS_ ((int64_t)100000000)
 
@@ -537,10 +537,10 @@ static inline void plim_thread_yield_(void)
 #define ESHUTDOWN 108 /* closed; the value Linux uses, for systems whose errno.h has none */
 #endif
 
-/* PLIM_SLOW_ is for what is rare, PLIM_CALLED_ for what is large and not rare, PLIM_HOT_ for what
- * is used all the time though only rare functions call it, PLIM_FAST_ for what must be inlined.
- * Without optimisation all are inline only in name: then no compiler emits what a file does not
- * use. */
+/* PLIM_SLOW_ is for what is rare, PLIM_CALLED_ for what is large and not rare. PLIM_HOT_ is for
+ * what is used all the time though only rare functions call it, PLIM_FAST_ for what must be
+ * inlined. Without optimisation all are inline only in name: then no compiler emits what a file
+ * does not use. */
 #if defined(__OPTIMIZE__) && (defined(__GNUC__) || defined(__clang__))
 #define PLIM_SLOW_ __attribute__((noinline, cold, unused)) static
 #define PLIM_CALLED_ __attribute__((noinline, unused)) static
@@ -573,8 +573,8 @@ static inline void plim_thread_yield_(void)
 #define PLIM_ASSERT(condition, message) assert((condition) && (message))
 #endif
 
-/* How anything in Plimsoll hands work to somebody else's threads: execute() arranges for run(arg)
- * to be called once, later or elsewhere, and returns 0; or returns an errno value and never calls
+/* How anything in Plimsoll hands work to threads of others. execute() arranges for run(arg) to be
+ * called once, later or elsewhere, and returns 0. Or it returns an errno value and never calls
  * it. */
 typedef struct plim_executor {
     int (*execute)(void *ctx, void (*run)(void *), void *arg);
@@ -869,9 +869,10 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
  * STARVING   4 bits. Waiters that have waited too long and moved to the starving lane. A permit is
  *            owed to each: everyone else may take only what exceeds STARVING.
  *
- * Normal waiters sleep on the low half, starving ones on the high half; a sleeper tells the kernel
- * which value it saw there, and does not fall asleep if it has changed meanwhile. (A change of SPIN
- * alone sends a normal waiter back for nothing, but only threads that see no waiter change it.)
+ * Normal waiters sleep on the low half, starving ones on the high half. A sleeper tells the kernel
+ * which value it saw there, and does not fall asleep if that has changed in the meantime. (A change
+ * of SPIN alone sends a normal waiter back for nothing, but only threads that see no waiter change
+ * it.)
  *
  * Invariants, true after every step ("free" is AVAILABLE - STARVING; not when CLOSED):
  *   I1  TOKENS >= min(free, WAITERS - STARVING), or TOKENS is at its limit
@@ -879,18 +880,18 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
  *   I3  at least min(AVAILABLE, STARVING) starving waiters are awake or being woken
  *   I4  STARVING <= WAITERS and TOKENS <= WAITERS - STARVING and both CLOSED bits agree
  *
- * Why no wake-up is lost. Say a permit is free for normal waiters and one of them sleeps.
- * By I1 there is a token, by I2 a normal waiter is awake or about to be, and what it does next is
- * one of two things. It takes a permit, and settle issues a new token and a real wake-up call in
- * that same step if a permit and a sleeper remain. Or it finds nothing free; then I1 asks for
- * nothing, it uses up the token and sleeps, and the next release, seeing too few tokens, wakes
- * again. A waiter that leaves (timeout, close) may have been the one woken, and cannot tell; so it
- * gives up a token as well and settles, which wakes another if one is needed. (One that is promoted
- * gives up a token, too; nothing is free then, and I1 asks for none.) Between its last look at the
- * word and its sleep nothing can slip in, because the half that it compares contains TOKENS (and
- * CLOSED), and whoever needs it awake raises TOKENS (or CLOSED) first.
- * The starving lane needs no tokens: its sleepers compare AVAILABLE itself, nobody else takes what
- * is owed to them, and settle wakes one for each unit by which min(AVAILABLE, STARVING) grows.
+ * Why no wake-up is lost. Say a permit is free for normal waiters and one of them sleeps. By I1
+ * there is a token, and by I2 a normal waiter is awake or about to be. It does one of two things.
+ * It takes a permit. Then settle issues a new token and a real wake-up call in that same step, if a
+ * permit and a sleeper remain. Or it finds nothing free. Then I1 asks for nothing. It uses up the
+ * token and sleeps, and the next release sees too few tokens and wakes again.
+ * A waiter that leaves (timeout, close) may have been the one woken, and cannot tell. So it gives
+ * up a token as well and settles, which wakes another if one is needed. (One that is promoted gives
+ * up a token, too. Nothing is free then, and I1 asks for none.)
+ * Nothing can slip in between a waiter's last look at the word and its sleep. The half that it
+ * compares contains TOKENS and CLOSED, and a thread that needs it awake raises one of these first.
+ * The starving lane needs no tokens. Its sleepers compare AVAILABLE itself. No other thread takes
+ * what is owed to them, and settle wakes one for each unit by which min(AVAILABLE, STARVING) grows.
  *
  * Between processes (PLIM_PROCESS_SHARED) all that is not enough, because a waiter can vanish: its
  * process is killed, or stopped for hours. A token or a place in the starving lane, which only that
@@ -899,16 +900,16 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
  *   J1  WAITERS >= the threads that wait and live, or WAITERS is at its limit, and then stays there
  *   J2  each step that leaves permits free while WAITERS > 0, except a newcomer's that takes some,
  *       is followed by a wake-up call for min(free, WAITERS) sleepers
- * Why no wake-up is lost there. All waiters sleep on the high half, so nobody falls asleep if
- * AVAILABLE or CLOSED has changed since it looked, and found nothing. Changed and changed back is
- * no harm: then there is nothing free again. So every sleeper fell asleep when no permit was free.
- * Any permit that got free since came with a step of J2, and by J1 that step's call reaches each
- * sleeper that can have one. A woken waiter that takes a permit makes such a step too, and so wakes
- * the next.
- * What the dead can still take along is the call itself: the woken one dies, or is stopped, before
- * it takes the permit, or the giver dies between its step and the call. That is why nobody sleeps
- * there for longer than PLIM_SHARED_NAP_NS_ without looking again. So a death costs a system call
- * in each later release (WAITERS is never 0 again), once perhaps such a delay, and no permit.
+ * Why no wake-up is lost there. All waiters sleep on the high half. So a thread does not fall
+ * asleep if AVAILABLE or CLOSED has changed since it looked and found nothing. Changed and changed
+ * back is no harm: then there is nothing free again. So every sleeper fell asleep when no permit
+ * was free. Any permit that got free since came with a step of J2. By J1 that step's call reaches
+ * each sleeper that can have one. A woken waiter that takes a permit makes such a step too, and so
+ * wakes the next.
+ * The dead can still take the call itself along: the woken thread dies, or is stopped, before it
+ * takes the permit, or the giver dies between its step and the call. So no thread sleeps there for
+ * longer than PLIM_SHARED_NAP_NS_ without looking again. A death costs a system call in each later
+ * release (WAITERS is never 0 again), once perhaps such a delay, and no permit.
  */
 struct plim_counter {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) word;
@@ -1040,7 +1041,7 @@ static inline plim_step plim_settle_(uint64_t before, uint64_t after, int answer
         step.word = after - tokens * PLIM_TOKENS_ONE_; /* close has woken everybody already */
         return step;
     }
-    if (PLIM_SHARED_) { /* J2; whoever was called before may be dead, so it counts for nothing */
+    if (PLIM_SHARED_) { /* J2; those called before may be dead, so they count for nothing */
         step.wake_starving = surplus <= 0                 ? 0
                              : (uint32_t)surplus < normal ? (uint32_t)surplus
                                                           : normal;
@@ -1118,7 +1119,7 @@ static inline plim_step plim_drain_step_(uint64_t w)
     return plim_answer_(w - (uint32_t)n * PLIM_PERMIT_ONE_, n);
 }
 
-/* Close: nobody is let in any more, and everybody who waits is to be told. */
+/* Close: no thread is let in any more, and all that wait are woken. */
 static inline plim_step plim_close_step_(uint64_t w)
 {
     plim_step step = plim_settle_(w, w | PLIM_CLOSED_BITS_, 0);
@@ -1126,8 +1127,8 @@ static inline plim_step plim_close_step_(uint64_t w)
     return step;
 }
 
-/* A waiter of the normal lane may have been woken without knowing: when it stops being one, a
- * token goes with it. Settle then issues a new one if somebody else is needed. */
+/* A waiter of the normal lane may have been woken without knowing. So when it stops being one, a
+ * token goes with it. Settle then issues a new one if another waiter is needed. */
 static inline uint64_t plim_drop_token_(uint64_t w)
 {
     return plim_tokens_(w) != 0 ? w - PLIM_TOKENS_ONE_ : w;
@@ -1179,21 +1180,21 @@ static inline plim_step plim_wait_step_(uint64_t w, int lane, bool aged, bool ex
 
 /*
  * Parking. plim_park_ returns when woken, when the deadline has passed, when that half of the word
- * is no longer what the caller saw, on a signal, or for no reason: callers look at the word again,
+ * is no longer what the caller saw, on a signal, or for no reason. Callers look at the word again,
  * and at the clock, and never at why it returned. errno stays as it was.
  *
  * plim_commit_*_ applies a step: stores its word if nothing has changed since `seen` was read, and
  * then makes its wake-up calls. It is the only way the word of a shared counter changes.
  *
- * Its memory orders. A grant is an acquire and a gift a release: what a thread did before it gave
- * a permit has happened for whoever gets it. All else that changes the word (registering, leaving
+ * Its memory orders. A grant is an acquire and a gift a release: the thread that gets a permit sees
+ * what another did before it gave that permit. All else that changes the word (registering, leaving
  * empty-handed, tokens, closing, reducing) publishes nothing and is relaxed. One word needs no
- * fence: every change of it is a read-modify-write, so a grant synchronises with each earlier
- * gift, however many relaxed steps lie between (they continue its release sequence).
+ * fence. Every change of it is a read-modify-write, so a grant synchronises with each earlier gift,
+ * however many relaxed steps lie between (they continue its release sequence).
  *
- * The store is the last touch of the counter. Whoever got the permit may free it at once, and the
- * wake-up call that follows uses its address as a name only: at worst it wakes a stranger that has
- * come to sleep on the same address, who looks at its own word and sleeps on.
+ * The store is the last touch of the counter. The thread that got the permit may free it at once.
+ * The wake-up call that follows uses its address as a name only. At worst it wakes a stranger that
+ * has come to sleep on the same address. That one looks at its own word and sleeps on.
  */
 #define PLIM_NAP_NS_ PLIM_US(50)
 
@@ -1210,11 +1211,11 @@ typedef struct plim_sleeper_ {
 } plim_sleeper_;
 
 /* A spin lock, held for a few instructions, because C11's mutex cannot be initialised statically
- * and would have to be destroyed. The word changes only under it: so nobody can be granted a
- * permit, and free the counter, before the giver has let go of the lock, its last touch.
- * Whoever finds it taken offers its CPU. If that was in vain many times, it naps: a thread of a
- * higher priority that only yields would keep the holder from ever running. The nap takes the lock
- * of a counter of its own, which nobody holds, so it does not come back here. */
+ * and would have to be destroyed. The word changes only under it. So no thread can be granted a
+ * permit, and free the counter, before the giver has released the lock, its last touch. A thread
+ * that finds it taken offers its CPU. If that was in vain many times, it naps: a thread of a higher
+ * priority that only yields would keep the holder from ever running. The nap takes the lock of a
+ * counter of its own, which nobody holds, so it does not come back here. */
 PLIM_SLOW_ void plim_nap_(int64_t until);
 
 #define PLIM_LOCK_LOOKS_ 64
@@ -1557,23 +1558,23 @@ PLIM_FAST_ bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_step 
  */
 
 /* A waiter is promoted to the starving lane when it is woken, finds nothing, and has waited this
- * long for each thread that waits, itself included. Were it the same for all, everybody would be
- * promoted as soon as a turn of all waiters takes longer, and every permit then be handed over at
- * the speed of a wake-up.
+ * long for each thread that waits, itself included. If the time were the same for all, everybody
+ * would be promoted as soon as a turn of all waiters takes longer. Then every permit would be
+ * handed over at the speed of a wake-up.
  *
- * Why nobody starves. Promotion comes with a wake-up, never by an alarm, and Linux wakes the one
- * that has slept longest (so does PLIM_PARK_CND; other systems do not say). So old age is noticed
- * in the order of arrival: two releases that find nobody starving are enough to serve the oldest
- * (the first wakes it, and if a passer-by is faster it is promoted; the second is owed to it), and
- * one that is woken too young goes to sleep behind the others. With alarms the young would be
- * promoted beside the old, whoever comes back after each turn would fill the lane's few places, and
- * the rest would sleep for ever. */
+ * Why nobody starves. Promotion comes with a wake-up, never by an alarm, and Linux wakes the thread
+ * that has slept longest. (So does PLIM_PARK_CND; other systems do not say.) So waiters notice
+ * their age in the order of arrival, and two releases that find nobody starving are enough to serve
+ * the oldest. The first wakes it. If a newcomer is faster, the oldest is promoted, and the second
+ * is owed to it. One that is woken too young goes to sleep behind the others. With alarms the young
+ * would be promoted beside the old. Those who come back after each turn would fill the lane's few
+ * places, and the rest would sleep for ever. */
 #define PLIM_PATIENCE_NS_ PLIM_US(500)
 
 /*
- * Spinning. A wake-up across CPUs costs many times what a short hold does, so a thread that finds
+ * Spinning. A wake-up across CPUs costs many times what a short hold does. So a thread that finds
  * no permit looks at the word for a while before it sleeps. That is worth it only if another CPU
- * gives the permit meanwhile, and nobody can say so beforehand: there may be one CPU, or the giver
+ * gives the permit in the meantime. The thread cannot know that: there may be one CPU, or the giver
  * may have to be woken first. So each counter remembers in SPIN how its last spins ended.
  *
  * SHY   2 bits. At 0 and 1 a spin looks PLIM_SPIN times, at 2 a quarter of that, at 3 not at all.
@@ -1680,12 +1681,14 @@ static inline int64_t plim_sleep_until_(int64_t now, int64_t deadline)
  * Waits as a registered waiter, until the wait ends one way or another.
  *
  * Where permits change hands faster than a thread can fall asleep, a woken waiter that finds none
- * is caught in a bad cycle: it uses up its token and goes to sleep, a release meanwhile issues the
- * token again, with a system call, and so the sleep ends before it began. Both sides then pay a
- * system call per permit. The way out is to keep the token for a nap, a short sleep that nobody
- * ends: releases issue no wake-up as long as the token is out, and the waiter looks again by
- * itself. It naps only when its last sleep was over at once and still there is no permit, so when
- * holds are long enough to sleep through, nobody naps while a permit is free.
+ * is caught in a bad cycle. It uses up its token and goes to sleep. A release issues the token
+ * again, with a system call, and so the sleep ends before it began. Both sides then pay a system
+ * call per permit.
+ *
+ * The way out is to keep the token for a nap, a short sleep that no thread ends. Releases issue no
+ * wake-up as long as the token is out, and the waiter looks again by itself. It naps only if its
+ * last sleep was over at once and still there is no permit. So when holds are long enough to sleep
+ * through, no thread naps while a permit is free.
  */
 PLIM_SLOW_ int plim_wait_registered_(plim_counter *c, int64_t now, int64_t deadline)
 {

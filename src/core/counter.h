@@ -30,9 +30,10 @@
  * STARVING   4 bits. Waiters that have waited too long and moved to the starving lane. A permit is
  *            owed to each: everyone else may take only what exceeds STARVING.
  *
- * Normal waiters sleep on the low half, starving ones on the high half; a sleeper tells the kernel
- * which value it saw there, and does not fall asleep if it has changed meanwhile. (A change of SPIN
- * alone sends a normal waiter back for nothing, but only threads that see no waiter change it.)
+ * Normal waiters sleep on the low half, starving ones on the high half. A sleeper tells the kernel
+ * which value it saw there, and does not fall asleep if that has changed in the meantime. (A change
+ * of SPIN alone sends a normal waiter back for nothing, but only threads that see no waiter change
+ * it.)
  *
  * Invariants, true after every step ("free" is AVAILABLE - STARVING; not when CLOSED):
  *   I1  TOKENS >= min(free, WAITERS - STARVING), or TOKENS is at its limit
@@ -40,18 +41,18 @@
  *   I3  at least min(AVAILABLE, STARVING) starving waiters are awake or being woken
  *   I4  STARVING <= WAITERS and TOKENS <= WAITERS - STARVING and both CLOSED bits agree
  *
- * Why no wake-up is lost. Say a permit is free for normal waiters and one of them sleeps.
- * By I1 there is a token, by I2 a normal waiter is awake or about to be, and what it does next is
- * one of two things. It takes a permit, and settle issues a new token and a real wake-up call in
- * that same step if a permit and a sleeper remain. Or it finds nothing free; then I1 asks for
- * nothing, it uses up the token and sleeps, and the next release, seeing too few tokens, wakes
- * again. A waiter that leaves (timeout, close) may have been the one woken, and cannot tell; so it
- * gives up a token as well and settles, which wakes another if one is needed. (One that is promoted
- * gives up a token, too; nothing is free then, and I1 asks for none.) Between its last look at the
- * word and its sleep nothing can slip in, because the half that it compares contains TOKENS (and
- * CLOSED), and whoever needs it awake raises TOKENS (or CLOSED) first.
- * The starving lane needs no tokens: its sleepers compare AVAILABLE itself, nobody else takes what
- * is owed to them, and settle wakes one for each unit by which min(AVAILABLE, STARVING) grows.
+ * Why no wake-up is lost. Say a permit is free for normal waiters and one of them sleeps. By I1
+ * there is a token, and by I2 a normal waiter is awake or about to be. It does one of two things.
+ * It takes a permit. Then settle issues a new token and a real wake-up call in that same step, if a
+ * permit and a sleeper remain. Or it finds nothing free. Then I1 asks for nothing. It uses up the
+ * token and sleeps, and the next release sees too few tokens and wakes again.
+ * A waiter that leaves (timeout, close) may have been the one woken, and cannot tell. So it gives
+ * up a token as well and settles, which wakes another if one is needed. (One that is promoted gives
+ * up a token, too. Nothing is free then, and I1 asks for none.)
+ * Nothing can slip in between a waiter's last look at the word and its sleep. The half that it
+ * compares contains TOKENS and CLOSED, and a thread that needs it awake raises one of these first.
+ * The starving lane needs no tokens. Its sleepers compare AVAILABLE itself. No other thread takes
+ * what is owed to them, and settle wakes one for each unit by which min(AVAILABLE, STARVING) grows.
  *
  * Between processes (PLIM_PROCESS_SHARED) all that is not enough, because a waiter can vanish: its
  * process is killed, or stopped for hours. A token or a place in the starving lane, which only that
@@ -60,16 +61,16 @@
  *   J1  WAITERS >= the threads that wait and live, or WAITERS is at its limit, and then stays there
  *   J2  each step that leaves permits free while WAITERS > 0, except a newcomer's that takes some,
  *       is followed by a wake-up call for min(free, WAITERS) sleepers
- * Why no wake-up is lost there. All waiters sleep on the high half, so nobody falls asleep if
- * AVAILABLE or CLOSED has changed since it looked, and found nothing. Changed and changed back is
- * no harm: then there is nothing free again. So every sleeper fell asleep when no permit was free.
- * Any permit that got free since came with a step of J2, and by J1 that step's call reaches each
- * sleeper that can have one. A woken waiter that takes a permit makes such a step too, and so wakes
- * the next.
- * What the dead can still take along is the call itself: the woken one dies, or is stopped, before
- * it takes the permit, or the giver dies between its step and the call. That is why nobody sleeps
- * there for longer than PLIM_SHARED_NAP_NS_ without looking again. So a death costs a system call
- * in each later release (WAITERS is never 0 again), once perhaps such a delay, and no permit.
+ * Why no wake-up is lost there. All waiters sleep on the high half. So a thread does not fall
+ * asleep if AVAILABLE or CLOSED has changed since it looked and found nothing. Changed and changed
+ * back is no harm: then there is nothing free again. So every sleeper fell asleep when no permit
+ * was free. Any permit that got free since came with a step of J2. By J1 that step's call reaches
+ * each sleeper that can have one. A woken waiter that takes a permit makes such a step too, and so
+ * wakes the next.
+ * The dead can still take the call itself along: the woken thread dies, or is stopped, before it
+ * takes the permit, or the giver dies between its step and the call. So no thread sleeps there for
+ * longer than PLIM_SHARED_NAP_NS_ without looking again. A death costs a system call in each later
+ * release (WAITERS is never 0 again), once perhaps such a delay, and no permit.
  */
 struct plim_counter {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) word;
@@ -201,7 +202,7 @@ static inline plim_step plim_settle_(uint64_t before, uint64_t after, int answer
         step.word = after - tokens * PLIM_TOKENS_ONE_; /* close has woken everybody already */
         return step;
     }
-    if (PLIM_SHARED_) { /* J2; whoever was called before may be dead, so it counts for nothing */
+    if (PLIM_SHARED_) { /* J2; those called before may be dead, so they count for nothing */
         step.wake_starving = surplus <= 0                 ? 0
                              : (uint32_t)surplus < normal ? (uint32_t)surplus
                                                           : normal;
@@ -279,7 +280,7 @@ static inline plim_step plim_drain_step_(uint64_t w)
     return plim_answer_(w - (uint32_t)n * PLIM_PERMIT_ONE_, n);
 }
 
-/* Close: nobody is let in any more, and everybody who waits is to be told. */
+/* Close: no thread is let in any more, and all that wait are woken. */
 static inline plim_step plim_close_step_(uint64_t w)
 {
     plim_step step = plim_settle_(w, w | PLIM_CLOSED_BITS_, 0);
@@ -287,8 +288,8 @@ static inline plim_step plim_close_step_(uint64_t w)
     return step;
 }
 
-/* A waiter of the normal lane may have been woken without knowing: when it stops being one, a
- * token goes with it. Settle then issues a new one if somebody else is needed. */
+/* A waiter of the normal lane may have been woken without knowing. So when it stops being one, a
+ * token goes with it. Settle then issues a new one if another waiter is needed. */
 static inline uint64_t plim_drop_token_(uint64_t w)
 {
     return plim_tokens_(w) != 0 ? w - PLIM_TOKENS_ONE_ : w;

@@ -9,36 +9,36 @@
  * A member is the record of a thread, and the first part of the owner's record of it:
  *
  *   state     where it is                moved by, to
- *   vacant    vacant                     whoever needs a thread: hired
+ *   vacant    vacant                     a section that needs a thread: hired
  *   hired     its hirer has it           its hirer: at work; vacant, if no thread can be had
  *   at work   its thread has it          its thread, before it exits: gone
  *   gone      gone, or a list that a     whoever has joined its thread: vacant
  *             thread has taken from it
  *
- * Who joins whom. A thread about to exit takes the list `gone`, enters it itself, and joins those
- * that it took. Their records become vacant after that. So at most a few are left for destroy,
- * which joins those in `gone`, and with them those that they join. No other caller of the owner
- * joins: an exiting thread may still run the program's thread-local destructors, and these may
- * block.
+ * How threads are joined. A thread about to exit takes the list `gone`, enters it itself, and joins
+ * those that it took. Their records become vacant after that. So at most a few are left for
+ * destroy, which joins those in `gone`, and with them those that they join. No other caller of the
+ * owner joins: an exiting thread may still run the program's thread-local destructors, and these
+ * may block.
  *
- * Why no thread is lost, and none joined twice. To join a thread takes two things: that its creator
- * knows its handle, and that it will not use its record any more. Creation may return after the
- * thread has left, so either may come first. Whoever has done his part says so under the lock, and
- * the second of the two enters the member in `gone` (plim_crew_part_). From there it is taken once.
- * A thread takes the list before it is in it, so it joins only threads that left before it did. So
- * none joins itself, and no two join each other.
+ * Why no thread is lost, and none joined twice. To join a thread takes two things: its creator
+ * knows its handle, and it will not use its record any more. Creation may return after the thread
+ * has left, so either may come first. Each side says under the lock that its part is done. The
+ * second one enters the member in `gone` (plim_crew_part_). From there it is taken once. A thread
+ * takes the list before it is in it, so it joins only threads that left before it did. So none
+ * joins itself, and no two join each other.
  *
- * Why nobody touches a record that was freed. Records are freed by destroy alone, which begins when
- * no thread is at work and nobody hires. What is not vacant then is in `gone`, or was taken by one
- * that is. A gone thread uses the owner and records once more, to make vacant what it has joined;
- * and it exits after that. So when destroy has joined those in `gone`, all records are vacant, and
- * no thread is left that could use one, or the owner.
+ * Why no thread touches a record that was freed. Destroy alone frees records. It begins when no
+ * thread is at work and none is being hired. A record that is not vacant then is in `gone`, or a
+ * member in `gone` has taken it. A gone thread uses the owner and records once more, to make vacant
+ * what it has joined, and exits after that. So when destroy has joined those in `gone`, all records
+ * are vacant. No thread is left that could use one, or the owner.
  *
- * Of the threads without a job, some search: awake, or being woken. The others are parked. A thread
- * parks in the section in which it has found no job, and whoever adds one later rouses a parked one
- * in the section in which he does so, unless one searches. So no job is left while all sleep. A
- * thread that has slept for long cannot be roused any more: in the section in which it leaves, it
- * looks for a job once more.
+ * Of the threads without a job, some search: they are awake, or being woken. The others are parked.
+ * A thread parks in the section in which it has found no job. A section that adds a job later
+ * rouses a parked thread, unless one searches. So no job is left while all sleep. A thread that has
+ * slept for long cannot be roused any more: in the section in which it leaves, it looks for a job
+ * once more.
  */
 typedef struct plim_member_ {
     struct plim_member_ *next; /* of the vacant, or the gone */

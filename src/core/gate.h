@@ -2,31 +2,31 @@
 #define PLIM_GATE_H_
 
 /*
- * A gate: a word that many change with one atomic step while nobody waits, and under a lock as
- * soon as somebody does; and those who wait, in lists that the lock protects.
+ * A gate is a word, and lists of waiters that its lock protects. While nobody waits, threads change
+ * the word with one atomic step. As soon as a thread waits, they change it under the lock.
  *
  * The two lowest bits of the word belong to the gate, the rest to its owner:
  *
  * HELD      The lock is held and the word belongs to its holder, for a moment.
- * WATCHED   Somebody is concerned by the next change, whatever it is: so it must be made under the
- *           lock, which looks after them. Set and cleared under the lock.
+ * WATCHED   The next change, whatever it is, concerns a waiter. So it must be made under the lock,
+ *           which looks after the waiters. Set and cleared under the lock.
  *
  * There are two ways to change the word. The fast one, a single compare-exchange, is open while
- * both bits are 0. The other holds the lock, and sets HELD (or finds WATCHED set): from then on
- * every compare-exchange of the fast way fails or is not even tried, so the holder works on a copy
+ * both bits are 0. The other holds the lock, and sets HELD (or finds WATCHED set). From then on
+ * every compare-exchange of the fast way fails or is not even tried. So the holder works on a copy,
  * and stores it when it is done. A bulkhead also holds the lock without HELD, for what is not in
  * the word: see its sections.h.
  *
- * Why nobody who waits is forgotten. Who has to wait decides so under the lock, with the word
- * frozen, and joins its list in the same critical section, which leaves WATCHED set as long as it
- * waits. So whatever could end the wait happens under the lock from then on, and the owner sees to
- * it that each such section ends those waits that it can.
+ * Why no waiter is forgotten. A thread decides under the lock, with the word frozen, that it has to
+ * wait. It joins its list in the same section, and WATCHED stays set as long as it waits. So all
+ * that could end the wait happens under the lock from then on, and the owner makes each such
+ * section end the waits that it can.
  *
  * Memory orders. A fast change acquires when it takes something and releases when it gives
- * something back. Setting HELD is an acquire, so the holder sees what came with earlier gifts (if
- * WATCHED was set, they came under the lock, which is an acquire itself); storing the word back is
- * a release, which passes it on to the next fast taker. Those whose waits are ended under the lock
- * get it by the release of their `wake`.
+ * something back. Setting HELD is an acquire, so the holder sees what came with earlier gifts. (If
+ * WATCHED was set, they came under the lock, which is an acquire itself.) Storing the word back is
+ * a release, which passes that on to the next fast taker. Waiters whose wait is ended under the
+ * lock get it by the release of their `wake`.
  */
 #define PLIM_HELD_ ((uint64_t)1)
 #define PLIM_WATCHED_ ((uint64_t)1 << 1)

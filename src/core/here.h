@@ -2,7 +2,7 @@
 #define PLIM_HERE_H_
 
 /*
- * Here: what a thread runs and holds, and who waits for whom.
+ * Here: what a thread runs and holds, and which thread waits for which.
  *
  * A goal is something that threads wait for: the end of a job, or an event loop. A place is a goal
  * that one thread at a time runs, such as an event loop or a worker. The places that a thread runs
@@ -15,12 +15,12 @@
  * begins. So of those whose edges make up a circle, the one that published last finds all of them.
  *
  * Why none is imagined, and nothing is followed into freed memory. The walk keeps the lock of every
- * goal on the path until its end, so all edges that it saw hold at the same time; and an edge,
- * which is taken back under the lock too, keeps what it leads to alive. It is taken back by whoever
- * ends the wait, before that: or a thread that is woken, but has not come to do it, would look as
+ * goal on the path until its end, so all edges that it saw hold at the same time. An edge is taken
+ * back under the lock, too, so what it leads to stays alive. The thread that ends a wait takes the
+ * edge back before that. Otherwise a thread that is woken, but has not come to do it, would look as
  * if it still waited. Where that cannot be, the edge is doubtful, and a circle must last for some
- * naps to count. All locks but the first are tried, not waited for, and all are let go if one
- * cannot be had: so walks do not wait for each other either.
+ * naps to count. All locks but the first are tried, not waited for, and all are released if one
+ * cannot be had. So walks do not wait for each other either.
  *
  * A thread-local variable says where a thread is. With gcc and clang on Linux it is weak and
  * hidden: the linker keeps one of it, which all source files of a program or a shared library use.
@@ -40,8 +40,8 @@ typedef struct plim_goal_ {
 
 typedef struct plim_place_ {
     plim_goal_ goal;           /* the first member: a goal with a thread is a place */
-    struct plim_place_ *outer; /* that the same thread ran before; is that thread's, or whoever's
-                                  who ends its wait */
+    struct plim_place_ *outer; /* that the same thread ran before; is that thread's, or the one's
+                                  that ends its wait */
     const plim_counter *doubt; /* of the edge in `goal`, under its lock; NULL: see above */
     struct plim_place_ **(*here)(void); /* where a thread is; constant */
     const void *serves;  /* the object whose work this place alone does, an event loop; or NULL;
@@ -113,9 +113,10 @@ static inline void plim_set_edge_(plim_goal_ *goal, plim_goal_ *target)
     plim_spin_unlock_(&goal->lock);
 }
 
-/* Sets what all places that a thread runs wait for; NULL ends it. `doubt`: NULL if whoever ends the
- * wait takes the edge back; else what the thread sleeps on until it does so itself. What a place
- * carries waits for the place, and only while that waits: to run a job writes nothing into it. */
+/* Sets what all places that a thread runs wait for; NULL ends it. `doubt` is NULL if the thread
+ * that ends the wait takes the edge back. Else it is what this thread sleeps on, until it takes the
+ * edge back itself. What a place carries waits for the place, and only while that waits: to run a
+ * job writes nothing into it. */
 PLIM_SLOW_ void plim_awaits_(plim_place_ *innermost, plim_goal_ *target, const plim_counter *doubt)
 {
     for (plim_place_ *at = innermost; at != NULL; at = at->outer) {

@@ -6,23 +6,23 @@
  */
 
 /* A waiter is promoted to the starving lane when it is woken, finds nothing, and has waited this
- * long for each thread that waits, itself included. Were it the same for all, everybody would be
- * promoted as soon as a turn of all waiters takes longer, and every permit then be handed over at
- * the speed of a wake-up.
+ * long for each thread that waits, itself included. If the time were the same for all, everybody
+ * would be promoted as soon as a turn of all waiters takes longer. Then every permit would be
+ * handed over at the speed of a wake-up.
  *
- * Why nobody starves. Promotion comes with a wake-up, never by an alarm, and Linux wakes the one
- * that has slept longest (so does PLIM_PARK_CND; other systems do not say). So old age is noticed
- * in the order of arrival: two releases that find nobody starving are enough to serve the oldest
- * (the first wakes it, and if a passer-by is faster it is promoted; the second is owed to it), and
- * one that is woken too young goes to sleep behind the others. With alarms the young would be
- * promoted beside the old, whoever comes back after each turn would fill the lane's few places, and
- * the rest would sleep for ever. */
+ * Why nobody starves. Promotion comes with a wake-up, never by an alarm, and Linux wakes the thread
+ * that has slept longest. (So does PLIM_PARK_CND; other systems do not say.) So waiters notice
+ * their age in the order of arrival, and two releases that find nobody starving are enough to serve
+ * the oldest. The first wakes it. If a newcomer is faster, the oldest is promoted, and the second
+ * is owed to it. One that is woken too young goes to sleep behind the others. With alarms the young
+ * would be promoted beside the old. Those who come back after each turn would fill the lane's few
+ * places, and the rest would sleep for ever. */
 #define PLIM_PATIENCE_NS_ PLIM_US(500)
 
 /*
- * Spinning. A wake-up across CPUs costs many times what a short hold does, so a thread that finds
+ * Spinning. A wake-up across CPUs costs many times what a short hold does. So a thread that finds
  * no permit looks at the word for a while before it sleeps. That is worth it only if another CPU
- * gives the permit meanwhile, and nobody can say so beforehand: there may be one CPU, or the giver
+ * gives the permit in the meantime. The thread cannot know that: there may be one CPU, or the giver
  * may have to be woken first. So each counter remembers in SPIN how its last spins ended.
  *
  * SHY   2 bits. At 0 and 1 a spin looks PLIM_SPIN times, at 2 a quarter of that, at 3 not at all.
@@ -129,12 +129,14 @@ static inline int64_t plim_sleep_until_(int64_t now, int64_t deadline)
  * Waits as a registered waiter, until the wait ends one way or another.
  *
  * Where permits change hands faster than a thread can fall asleep, a woken waiter that finds none
- * is caught in a bad cycle: it uses up its token and goes to sleep, a release meanwhile issues the
- * token again, with a system call, and so the sleep ends before it began. Both sides then pay a
- * system call per permit. The way out is to keep the token for a nap, a short sleep that nobody
- * ends: releases issue no wake-up as long as the token is out, and the waiter looks again by
- * itself. It naps only when its last sleep was over at once and still there is no permit, so when
- * holds are long enough to sleep through, nobody naps while a permit is free.
+ * is caught in a bad cycle. It uses up its token and goes to sleep. A release issues the token
+ * again, with a system call, and so the sleep ends before it began. Both sides then pay a system
+ * call per permit.
+ *
+ * The way out is to keep the token for a nap, a short sleep that no thread ends. Releases issue no
+ * wake-up as long as the token is out, and the waiter looks again by itself. It naps only if its
+ * last sleep was over at once and still there is no permit. So when holds are long enough to sleep
+ * through, no thread naps while a permit is free.
  */
 PLIM_SLOW_ int plim_wait_registered_(plim_counter *c, int64_t now, int64_t deadline)
 {

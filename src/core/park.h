@@ -3,21 +3,21 @@
 
 /*
  * Parking. plim_park_ returns when woken, when the deadline has passed, when that half of the word
- * is no longer what the caller saw, on a signal, or for no reason: callers look at the word again,
+ * is no longer what the caller saw, on a signal, or for no reason. Callers look at the word again,
  * and at the clock, and never at why it returned. errno stays as it was.
  *
  * plim_commit_*_ applies a step: stores its word if nothing has changed since `seen` was read, and
  * then makes its wake-up calls. It is the only way the word of a shared counter changes.
  *
- * Its memory orders. A grant is an acquire and a gift a release: what a thread did before it gave
- * a permit has happened for whoever gets it. All else that changes the word (registering, leaving
+ * Its memory orders. A grant is an acquire and a gift a release: the thread that gets a permit sees
+ * what another did before it gave that permit. All else that changes the word (registering, leaving
  * empty-handed, tokens, closing, reducing) publishes nothing and is relaxed. One word needs no
- * fence: every change of it is a read-modify-write, so a grant synchronises with each earlier
- * gift, however many relaxed steps lie between (they continue its release sequence).
+ * fence. Every change of it is a read-modify-write, so a grant synchronises with each earlier gift,
+ * however many relaxed steps lie between (they continue its release sequence).
  *
- * The store is the last touch of the counter. Whoever got the permit may free it at once, and the
- * wake-up call that follows uses its address as a name only: at worst it wakes a stranger that has
- * come to sleep on the same address, who looks at its own word and sleeps on.
+ * The store is the last touch of the counter. The thread that got the permit may free it at once.
+ * The wake-up call that follows uses its address as a name only. At worst it wakes a stranger that
+ * has come to sleep on the same address. That one looks at its own word and sleeps on.
  */
 #define PLIM_NAP_NS_ PLIM_US(50)
 
@@ -34,11 +34,11 @@ typedef struct plim_sleeper_ {
 } plim_sleeper_;
 
 /* A spin lock, held for a few instructions, because C11's mutex cannot be initialised statically
- * and would have to be destroyed. The word changes only under it: so nobody can be granted a
- * permit, and free the counter, before the giver has let go of the lock, its last touch.
- * Whoever finds it taken offers its CPU. If that was in vain many times, it naps: a thread of a
- * higher priority that only yields would keep the holder from ever running. The nap takes the lock
- * of a counter of its own, which nobody holds, so it does not come back here. */
+ * and would have to be destroyed. The word changes only under it. So no thread can be granted a
+ * permit, and free the counter, before the giver has released the lock, its last touch. A thread
+ * that finds it taken offers its CPU. If that was in vain many times, it naps: a thread of a higher
+ * priority that only yields would keep the holder from ever running. The nap takes the lock of a
+ * counter of its own, which nobody holds, so it does not come back here. */
 PLIM_SLOW_ void plim_nap_(int64_t until);
 
 #define PLIM_LOCK_LOOKS_ 64

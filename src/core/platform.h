@@ -24,10 +24,10 @@
 #define ESHUTDOWN 108 /* closed; the value Linux uses, for systems whose errno.h has none */
 #endif
 
-/* PLIM_SLOW_ is for what is rare, PLIM_CALLED_ for what is large and not rare, PLIM_HOT_ for what
- * is used all the time though only rare functions call it, PLIM_FAST_ for what must be inlined.
- * Without optimisation all are inline only in name: then no compiler emits what a file does not
- * use. */
+/* PLIM_SLOW_ is for what is rare, PLIM_CALLED_ for what is large and not rare. PLIM_HOT_ is for
+ * what is used all the time though only rare functions call it, PLIM_FAST_ for what must be
+ * inlined. Without optimisation all are inline only in name: then no compiler emits what a file
+ * does not use. */
 #if defined(__OPTIMIZE__) && (defined(__GNUC__) || defined(__clang__))
 #define PLIM_SLOW_ __attribute__((noinline, cold, unused)) static
 #define PLIM_CALLED_ __attribute__((noinline, unused)) static
@@ -60,8 +60,8 @@
 #define PLIM_ASSERT(condition, message) assert((condition) && (message))
 #endif
 
-/* How anything in Plimsoll hands work to somebody else's threads: execute() arranges for run(arg)
- * to be called once, later or elsewhere, and returns 0; or returns an errno value and never calls
+/* How anything in Plimsoll hands work to threads of others. execute() arranges for run(arg) to be
+ * called once, later or elsewhere, and returns 0. Or it returns an errno value and never calls
  * it. */
 typedef struct plim_executor {
     int (*execute)(void *ctx, void (*run)(void *), void *arg);

@@ -1,9 +1,9 @@
 #ifndef PLIM_SPIN_LOCK_H_
 #define PLIM_SPIN_LOCK_H_
 
-/* A lock that is let go by a plain store. It is held for some ten nanoseconds, so whoever finds it
- * taken looks again, offers its CPU, and if all that was in vain naps: even if the holder has been
- * preempted by one with a higher priority, it gets to run. */
+/* A lock that a plain store releases. It is held for some ten nanoseconds. So a thread that finds
+ * it taken looks again, offers its CPU, and if all that was in vain naps. Then even a holder that
+ * was preempted by one with a higher priority gets to run. */
 #ifndef PLIM_PLATFORM
 static inline void plim_lock_wait_(int look)
 {

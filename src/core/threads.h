@@ -45,8 +45,8 @@ static inline void plim_timespec_add_(struct timespec *at, int64_t ns)
     }
 }
 
-/* A timed wait on a condition sleeps at most this long at a time; callers loop anyway. It keeps
- * the sum above in range, and bounds what a step of the wall clock can do where the condition
+/* A timed wait on a condition sleeps at most this long at a time; callers loop anyway. That keeps
+ * the sum above in range. It also bounds what a step of the wall clock can do where the condition
  * follows that clock (all but POSIX with a monotonic clock). */
 #define PLIM_SLICE_NS_ ((int64_t)100000000)
 

@@ -24,7 +24,7 @@
  * The wheel only sorts. The time of a timer decides when it is due, so nobody takes it early.
  *
  * Arming and disarming take constant time. A timer moves at most 8 times before it is due. All
- * links are in the timers, so arming cannot fail. Whoever owns the timers has a lock for them.
+ * links are in the timers, so arming cannot fail. Their owner has a lock for them.
  */
 typedef struct plim_timer_ {
     struct plim_timer_ *next, **link; /* the one behind it in its slot, and what points to it there;

@@ -2,15 +2,15 @@
 #define PLIM_WAITER_H_
 
 /*
- * Somebody who sleeps. It lives on its owner's stack and is a member of at most one list, under the
- * lock. (A caller of a bulkhead waits by another node, and uses this one to be woken.) If `notify`
- * is set it is no thread but a coroutine: then that is called instead of `wake`, see await.h.
+ * A waiter. It lives on its owner's stack and is a member of at most one list, under the lock. (A
+ * caller of a bulkhead waits by another node, and uses this one to be woken.) If `notify` is set,
+ * it is no thread but a coroutine. Then `notify` is called instead of `wake`, see await.h.
  *
- * Its end is decided once, by `state`: whoever ends the wait changes WAITING to ENDED under the
- * lock and takes it off its list, and gives `wake` its permit after the lock has been let go, the
- * last touch. A wait that times out changes WAITING to LEAVING, and takes itself off the list,
- * under the lock. So a thread whose wait was ended does not touch the object any more, and one that
- * leaves by itself is still counted as waiting until it is gone.
+ * Its end is decided once, by `state`. A thread that ends the wait changes WAITING to ENDED under
+ * the lock and takes the waiter off its list. It gives `wake` its permit after the lock has been
+ * released, which is the last touch. A wait that times out changes WAITING to LEAVING, and takes
+ * itself off the list, under the lock. So a thread whose wait was ended does not touch the object
+ * any more, and one that leaves by itself still counts as waiting until it is gone.
  */
 typedef struct plim_waiter_ {
     plim_node_ node; /* the first member: a node of a list of waiters is one */
@@ -85,7 +85,7 @@ PLIM_SLOW_ int plim_sleep_(plim_waiter_ *self, int64_t timeout_ns, bool spin)
 }
 
 /* Between two looks at something that another thread is about to change; says whether to look on.
- * After the first few looks the CPU is offered to that thread. If somebody else keeps it for long,
+ * After the first few looks it offers the CPU to that thread. If another thread keeps it for long,
  * the machine is busy, and a wake-up comes sooner than the next look would. Such an offer may take
  * 100 us and more, so the last ones before the wait is to end (`until`) are left out. */
 static inline bool plim_look_on_(int look, int few, int64_t until)

@@ -151,9 +151,10 @@ static inline int plim_worker_create_(plim_worker_thread *t, size_t stack_size,
 
 #elif defined(__linux__)
 
-/* Bit s - 1 stands for signal s. Not blocked: those that a fault raises, which a handler of the
- * program may want to report (4 ILL, 5 TRAP, 6 ABRT, 7 BUS, 8 FPE, 11 SEGV, 31 SYS; the numbers of
- * most machines, and harmless on the others), and 32 and 33, which belong to the C library. */
+/* Bit s - 1 stands for signal s. These are not blocked: those that a fault raises, which a handler
+ * of the program may want to report, and 32 and 33, which belong to the C library. (4 ILL, 5 TRAP,
+ * 6 ABRT, 7 BUS, 8 FPE, 11 SEGV, 31 SYS are the numbers of most machines, and harmless on the
+ * others.) */
 #define PLIM_FAULTS_ 0xc00004f8u
 
 #if defined(__mips__)
