@@ -3558,7 +3558,7 @@ enum { PLIM_AWAITS_ = -1 }; /* a limiter's answer: it waits from here on */
  *    AVAILABLE   QUEUED   unused  STAFFED CLOSED WATCHED HELD
  *
  * AVAILABLE  28 bits, signed. Permits that nobody has; negative after a resize below what is in
- *            use. Taken by who is let in, or by the event that lets somebody in.
+ *            use. Taken by a caller or job that gets in, or by the event that lets it in.
  * QUEUED     28 bits. Jobs and callers in the queue, or on their way to it.
  * CLOSED     Nobody is let in from outside. Set once.
  * STAFFED    There are workers, and none of them waits for this bulkhead: so a submit may take the
@@ -3574,16 +3574,18 @@ enum { PLIM_AWAITS_ = -1 }; /* a limiter's answer: it waits from here on */
  *   spare        permits that nobody has, and that AVAILABLE does not count
  *   unreported   places in the queue that are free, and that QUEUED still counts
  *
- * So AVAILABLE is never too high, and QUEUED never too low: whoever takes the fast way is let in
- * rightly. Whoever cannot take it holds the lock and freezes the word, and then both counts are
- * exact, before anybody is refused or told to wait: see bulkhead_freeze_. `reckoning` goes up when
- * a lazy count appears, and again when none is left. So a refusal needs no lock if it finds the
- * same even number before and after it has read the word: then the word was exact when it was read.
+ * So AVAILABLE is never too high, and QUEUED never too low: what the fast way lets in is let in
+ * rightly. A thread that cannot take the fast way holds the lock and freezes the word. Then both
+ * counts are exact before a caller is refused or has to wait: see bulkhead_freeze_.
  *
- * Why nobody who waits is forgotten: whatever may let somebody in ends in bulkhead_grant_, in the
- * same section: permits that come back, places in the queue that get free, limits that grow. A
- * worker that only takes the next job gives its permit to the first in the queue. And jobs that are
- * on their way are the inbox's business: see inbox.h.
+ * `reckoning` goes up when a lazy count appears, and again when none is left. So a refusal needs no
+ * lock if it finds the same even number before and after it has read the word: then the word was
+ * exact when it was read.
+ *
+ * Why no waiter is forgotten. All that may let one in ends in bulkhead_grant_, in the same section:
+ * permits that come back, places in the queue that get free, limits that grow. A worker that only
+ * takes the next job gives its permit to the first in the queue. Jobs that are on their way are the
+ * inbox's business: see inbox.h.
  */
 #define BULKHEAD_CLOSED_ ((uint64_t)1 << 2)
 #define BULKHEAD_STAFFED_ ((uint64_t)1 << 3)
@@ -3612,22 +3614,22 @@ static inline uint64_t bulkhead_queued_(uint64_t word)
  *
  *   phase       listed in            moved by, to
  *   NEW         nothing              submit: ROOM, JOINING, ADMITTED, DELAYED, QUEUED, READY
- *   ROOM        room, its submitter  whoever makes room: DELAYED, QUEUED, READY; its submitter, if
- *                                    it is refused: what it was before
- *   JOINING     the inbox, or about  whoever empties the inbox: QUEUED
+ *   ROOM        room, its submitter  a section that makes room: DELAYED, QUEUED, READY; its
+ *                                    submitter, if it is refused: what it was before
+ *   JOINING     the inbox, or about  a section that empties it: QUEUED
  *               to be
- *   ADMITTED    likewise             whoever empties the inbox: READY
+ *   ADMITTED    likewise             a section that empties it: READY
  *   DELAYED     later, the timers    the supervisor, when it is due: QUEUED, READY
- *   QUEUED      queue                whoever frees a permit (bulkhead_grant_): READY
+ *   QUEUED      queue                a section with a free permit (bulkhead_grant_): READY
  *   READY       ready_jobs           the worker, or entry of the executor, that takes it: RUNNING
  *   RUNNING     stay.job of its      its runner: FINISHING, ENDING, DONE; for another attempt
  *               worker, or running   DELAYED, QUEUED; the supervisor, at the run timeout: STUCK
  *   FINISHING   as RUNNING           its runner, when done has returned: ENDING
- *   STUCK       as RUNNING           whoever ended it, when done has returned: OVERDUE; its runner,
- *                                    when the body returns: RETURNED, if it is detached DONE
+ *   STUCK       as RUNNING           the thread that ended it, when done has returned: OVERDUE; its
+ *                                    runner, when the body returns: RETURNED, or DONE if detached
  *   OVERDUE     as RUNNING           its runner, when the body returns: DONE
- *   RETURNED    ended, of a section  whoever ended it, when done has returned: DONE
- *   ENDING      ended, of a section  whoever ended it, when done has returned: DONE
+ *   RETURNED    ended, of a section  the thread that ended it, when done has returned: DONE
+ *   ENDING      ended, of a section  the thread that ended it, when done has returned: DONE
  *   DONE        nothing              submit, as NEW
  *
  * A job that is AWAY has left its runner, and is listed in running. The thread that finishes it is
@@ -4128,7 +4130,8 @@ static inline int bulkhead_finish(bulkhead_job *job, int result)
     if (job == NULL || result == BULKHEAD_LATER) {
         return EINVAL;
     }
-    /* Whoever may finish it knows that it runs. A job that does not may have lost its bulkhead. */
+    /* A thread that may finish it knows that it runs. A job that does not may have lost its
+     * bulkhead. */
     uint64_t phase = plim_load_relaxed_(&job->entry_.phase);
     return phase < BULKHEAD_RUNNING_ || phase > BULKHEAD_OVERDUE_
                ? EPERM
@@ -4214,7 +4217,7 @@ static inline const char *bulkhead_outcome_name(bulkhead_outcome outcome)
 
 /* ==== src/bulkhead/events.h =================================================================== */
 
-/* Calls and errands, which are jobs of our own, and what on_event is told. */
+/* Calls and errands, which are jobs of our own, and what on_event gets to know. */
 
 /* A function call that runs on a worker; on its caller's stack. */
 typedef struct bulkhead_call_ {
@@ -4343,7 +4346,7 @@ PLIM_SLOW_ void bulkhead_time_run_(bulkhead *b, int64_t ns)
 
 /* ---- Text ----------------------------------------------------------------------------------- */
 
-/* A text that grows, with a 0 behind it; whoever makes one has room for it. */
+/* A text that grows, with a 0 behind it. The caller that makes one has room for it. */
 typedef struct bulkhead_text_ {
     char *out;
     size_t length;
@@ -4463,8 +4466,8 @@ static inline bool bulkhead_is_over_(const bulkhead *b)
     return b->crew.threads == 0 && b->crew.hiring == 0 && b->entries == 0;
 }
 
-/* Somebody waits for an end. When nothing is left and the bulkhead is closed, the threads are sent
- * home; when they are gone, it is over. */
+/* A thread waits for an end. When nothing is left and the bulkhead is closed, the threads are sent
+ * home. When they are gone, it is over. */
 PLIM_SLOW_ void bulkhead_check_end_(bulkhead *b, bulkhead_section_ *s)
 {
     if (!bulkhead_is_quiet_(b, s)) {
@@ -4616,20 +4619,20 @@ PLIM_SLOW_ void bulkhead_arm_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *j
  *   B2   If none is parked: ready <= searching + starting, or every worker there may be has a job
  *        and does not wait.
  *
- * Whoever makes a job ready wakes one parked worker if none searches. If none is parked either, it
- * has one created for each job. A worker that has searched and takes a job sees to the next one in
- * the same section, before it runs its own: so a burst wakes one after the other, and where one
- * worker is fast enough for all jobs, the others sleep on. A worker parks only if there is no job.
- * One that has ended a job takes the next without having searched. So in a busy stretch nobody
- * sleeps or is woken. A starting one may take long, or fail: so it is not relied upon as long as
- * another is parked.
+ * A section that makes a job ready wakes one parked worker if none searches. If none is parked
+ * either, it creates one for each job. A worker that has searched and takes a job looks for the
+ * next one in the same section, before it runs its own. So a burst wakes one worker after the
+ * other. Where one worker is fast enough for all jobs, the others sleep on. A worker parks only if
+ * there is no job. One that has ended a job takes the next without having searched. So in a busy
+ * stretch no worker sleeps or is woken. A starting worker may take long, or fail, so it is not
+ * relied upon as long as another is parked.
  *
  * Executors. They are given entries, each of which runs the first job that is ready when its turn
  * comes, or nothing if there is none:
  *
  *   E1   ready <= entries, but for an entry that was refused just now
  *
- * An entry is no job's: so a job that waits for its turn there can be cancelled, expire or be
+ * An entry belongs to no job. So a job that waits for its turn there can be cancelled, expire or be
  * aborted like one in the queue, and its memory is its owner's at once. What is left in the
  * executor names only the bulkhead, which is not over before all entries have come back.
  */
@@ -4802,7 +4805,7 @@ static inline bool bulkhead_may_have_room_(const bulkhead *b, uint64_t word)
     return bulkhead_waiting_(word) < plim_load_relaxed_(&b->limit);
 }
 
-/* May somebody take a free permit past jobs that are on their way to it? Not if more would wait
+/* May a caller take a free permit past jobs that are on their way to it? Not if more would wait
  * then than may: these had their places on the strength of it. */
 static inline bool bulkhead_is_to_spare_(const bulkhead *b, uint64_t word)
 {
@@ -4837,7 +4840,7 @@ static inline void bulkhead_number_it_(bulkhead *b, bulkhead_job *job)
     plim_store_relaxed_(&job->marks_, ++b->numbers * BULKHEAD_NUMBER_ONE_);
 }
 
-/* Lets in whoever may. Called in every section that may have changed who does. */
+/* Lets in those who may. Every section calls it that may have changed who they are. */
 PLIM_CALLED_ void bulkhead_grant_slow_(bulkhead *b, bulkhead_section_ *s)
 {
     int64_t left = bulkhead_available_(s->word);
@@ -4937,28 +4940,28 @@ PLIM_SLOW_ void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job
 
 /* ==== src/bulkhead/inbox.h ==================================================================== */
 
-/* The inbox: jobs that took the fast way, until somebody with the lock takes them out. */
+/* The inbox: jobs that took the fast way, until a holder of the lock takes them out. */
 
 /*
  * A submit that takes the fast way makes two steps: it gets a permit or a place from the word, and
- * then pushes its job here. Between the two the job is on its way, and nobody but its submitter
- * knows it. All jobs are taken out at once, under the lock, in the order in which they came: that
- * is their place in the line.
+ * then pushes its job here. Between the two the job is on its way, and only its submitter knows it.
+ * All jobs are taken out at once, under the lock, in the order in which they came: that is their
+ * place in the line.
  *
  * The inbox is one word: a pointer to the job that came last, which leads to the one before it, and
- * in the lowest bits a summons. It tells a submitter whether it has to see to its job itself:
+ * in the lowest bits a summons. It says whether a submitter has to attend:
  *
  *   NONE       a worker searches, or was just woken to do so: the section in which it stops looks
  *              here
- *   ADMITTED   no worker searches: whoever brings a job with a permit is to attend
- *   ALL        likewise, and a permit is free, or all is being aborted: whoever brings any job
- *              is to attend
+ *   ADMITTED   no worker searches: a submitter whose job has a permit is to attend
+ *   ALL        likewise, and a permit is free, or all is being aborted: every submitter is to
+ *              attend
  *
- * To attend is to make a section like any other: it empties the inbox, lets in whoever may, and
+ * To attend is to make a section like any other: it empties the inbox, lets in those who may, and
  * wakes a worker. The submitter that has to attend takes the summons away with its push, so those
  * that come after it need not.
  *
- * Why no job is left in the inbox while somebody could run it. Every section that leaves no worker
+ * Why no job is left in the inbox while a thread could run it. Every section that leaves no worker
  * searching leaves a summons, by a compare-exchange that succeeds only if the inbox is empty. So a
  * job that came before was seen, and one that comes after finds the summons. Which one:
  *
@@ -4968,15 +4971,15 @@ PLIM_SLOW_ void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job
  *     without a section, but only while QUEUED is 0. And QUEUED is above 0 from the moment in which
  *     that job got its place.
  *   - A section that is not frozen and changes nothing of this leaves the summons as it is, also if
- *     it has emptied the inbox. Whoever brings a job with a permit, or any job under ALL, takes the
+ *     it has emptied the inbox. A submitter whose job has a permit, or any under ALL, takes the
  *     summons away. So if it is still there, the jobs that came have no permit, and none is free.
  *
- * A submitter that was summoned has its turn with the lock later, perhaps when its job has long
- * been done: so `busy` counts it from when the summons is seen to be gone, and the bulkhead is
- * not quiet before it has come.
+ * A submitter that was summoned gets the lock later, perhaps when its job has long been done. So
+ * `busy` counts it from when the summons is seen to be gone, and the bulkhead is not quiet before
+ * it has come.
  *
- * Memory order. A push is a release, and emptying is an acquire: so what submit wrote into the job
- * is there for whoever runs it.
+ * Memory order. A push is a release, and emptying is an acquire: so the thread that runs a job sees
+ * what submit wrote into it.
  */
 enum {
     BULKHEAD_SUMMON_NONE_,
@@ -5134,9 +5137,9 @@ PLIM_SLOW_ void bulkhead_leave_summons_(bulkhead *b, bulkhead_section_ *s)
     bulkhead_dismiss_(b); /* a worker searches, or was woken just now */
 }
 
-/* The word is ours, and what is on its way arrives; then the lazy counts go into the word, and
- * whoever may be let in is. So from here on all is as if there were neither inbox nor lazy counts,
- * but for submitters that are between their two steps: QUEUED counts these, too. */
+/* The word is ours, and what is on its way arrives. Then the lazy counts go into the word, and
+ * those who may are let in. So from here on all is as if there were neither inbox nor lazy counts.
+ * Submitters between their two steps are the exception: QUEUED counts these, too. */
 PLIM_CALLED_ void bulkhead_freeze_(bulkhead *b, bulkhead_section_ *s)
 {
     s->word = plim_gate_freeze_(&b->gate);
@@ -5235,7 +5238,7 @@ PLIM_CALLED_ void bulkhead_tidy_(bulkhead *b, bulkhead_section_ *s)
 /* An attempt: how it begins, how it ends, and what that means for the job. */
 
 /*
- * The end of an attempt has four steps, in this order, whoever runs the job:
+ * The end of an attempt has four steps, in this order, whichever thread runs the job:
  *
  *   1  decide        bulkhead_decide_end_   the job is over, is tried again, or its end is late;
  *                                           under the lock
@@ -5246,8 +5249,8 @@ PLIM_CALLED_ void bulkhead_tidy_(bulkhead *b, bulkhead_section_ *s)
  *   4  done outside  bulkhead_tell_end_     of a detached job, and on_event of a retry; without the
  *                                           lock
  *
- * bulkhead_end_attempt_ makes 1 and 2. Between 2 and 3 the thread says what becomes of itself, so
- * that nobody is woken for what it will take.
+ * bulkhead_end_attempt_ makes 1 and 2. Between 2 and 3 the thread decides what it does next, so
+ * that no other is woken for what it will take.
  */
 
 static inline int64_t bulkhead_run_limit_(const bulkhead *b, const bulkhead_job *job)
@@ -5279,7 +5282,7 @@ PLIM_CALLED_ void bulkhead_begin_timed_(bulkhead *b, bulkhead_section_ *s, bulkh
     }
 }
 
-/* The calling thread begins an attempt: a worker, or (NULL) somebody else. */
+/* The calling thread begins an attempt: a worker, or (NULL) any other. */
 PLIM_FAST_ void bulkhead_begin_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                 bulkhead_worker_ *worker)
 {
@@ -5307,8 +5310,8 @@ PLIM_FAST_ void bulkhead_set_outcome_(bulkhead *b, bulkhead_job *job, bulkhead_o
     b->jobs--;
 }
 
-/* The job is over. Its runner releases it in bulkhead_pass_permit_; whoever else ends a job
- * concludes it after the section. */
+/* The job is over. If its runner ends it, it releases it in bulkhead_pass_permit_. Any other thread
+ * that ends a job concludes it after the section. */
 static inline void bulkhead_end_(bulkhead *b, bulkhead_job *job, bulkhead_outcome outcome,
                                  int result)
 {
@@ -5336,7 +5339,7 @@ static inline void bulkhead_add_ended_(bulkhead_section_ *s, bulkhead_job *job)
     s->last_ended = job;
 }
 
-/* As bulkhead_end_, by somebody else than its runner: it is concluded after the section. If it
+/* As bulkhead_end_, by another thread than its runner: it is concluded after the section. If it
  * FAILED, it has been tried, and cannot be tried again. */
 static inline void bulkhead_end_early_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                        bulkhead_outcome outcome)
@@ -5359,9 +5362,9 @@ static inline bool bulkhead_end_await_(bulkhead_section_ *s, bulkhead_await_ **l
     return ends;
 }
 
-/* Ends the waits for a job: all of them, or those that do not wait for its body to return. Whoever
- * gives up by itself is taken off the job, too, because the job may go; until it has seen that, the
- * bulkhead stays. */
+/* Ends the waits for a job: all of them, or those that do not wait for its body to return. A thread
+ * that gives up by itself is taken off the job, too, because the job may go. Until it has seen
+ * that, the bulkhead stays. */
 PLIM_CALLED_ void bulkhead_end_awaits_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                        bool returned)
 {
@@ -5422,8 +5425,8 @@ static inline bulkhead_past_ bulkhead_past_of_(const bulkhead_job *job)
     return past;
 }
 
-/* Is it that job, as it was accepted? A worker or an entry of others may have run it meanwhile, and
- * it waits for another attempt: then it has begun, and cannot be refused any more. */
+/* Is it that job, as it was accepted? A worker or an entry of others may have run it in the
+ * meantime, and it waits for another attempt. Then it has begun, and cannot be refused any more. */
 static inline bool bulkhead_is_unrun_(const bulkhead_job *job, const bulkhead_past_ *past)
 {
     return bulkhead_number_(job) == past->number && job->attempt == 0;
@@ -5489,9 +5492,9 @@ static inline void bulkhead_call_done_(bulkhead *b, bulkhead_job *job)
     }
 }
 
-/* The rest of the end of a job that somebody else than its runner has ended. If its run timeout has
- * passed, its body may go on, with its permit, and use the job's memory: then those who wait are
- * released, but the job is not done before the body returns. */
+/* The rest of the end of a job that another thread than its runner has ended. If its run timeout
+ * has passed, its body may go on, with its permit, and use the job's memory. Then those who wait
+ * are released, but the job is not done before the body returns. */
 PLIM_SLOW_ void bulkhead_conclude_(bulkhead *b, bulkhead_job *job, bulkhead_stay_ *self)
 {
     const bool detached = job->detached;
@@ -5513,8 +5516,8 @@ static inline bool bulkhead_is_later_(const bulkhead_job *job, int result)
 }
 
 /* Run has returned BULKHEAD_LATER. False if the job was finished before that: then this thread ends
- * the attempt, with job->result. Else it leaves the job in this section: whoever finishes it comes
- * after, under the lock, too. */
+ * the attempt, with job->result. Else it leaves the job in this section. A thread that finishes it
+ * comes after, under the lock, too. */
 PLIM_SLOW_ bool bulkhead_goes_away_(bulkhead *b, bulkhead_section_ *s, bulkhead_stay_ *stay)
 {
     bulkhead_job *job = stay->job;
@@ -5606,7 +5609,7 @@ static inline bool bulkhead_end_is_told_(const bulkhead *b, const bulkhead_job *
                                                       : what == BULKHEAD_OVER_ && job->done != NULL;
 }
 
-/* An attempt that has ended; on the stack of whoever has run it. */
+/* An attempt that has ended; on the stack of the thread that has run it. */
 typedef struct bulkhead_attempt_end_ {
     bulkhead_job *job; /* may be gone, but for one that is over, until it is released */
     bulkhead_subject_ about;
@@ -5629,9 +5632,9 @@ PLIM_SLOW_ void bulkhead_tell_end_(bulkhead *b, const bulkhead_attempt_end_ *end
 }
 
 /* Decides what the end of the attempt means, and runs code of the program if that is to be done
- * with the permit still held: done is part of the job. Not if it is detached: then done may submit
- * it again, and finds the permit free. Nor if there will be another attempt: that may begin, and
- * end the job, while on_event is told of this one. So nobody names the job then. */
+ * with the permit still held: done is part of the job. Not if the job is detached: then done may
+ * submit it again, and finds the permit free. Nor if there will be another attempt: that may begin,
+ * and end the job, while on_event hears of this one. So no event names the job then. */
 PLIM_SLOW_ void bulkhead_end_attempt_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                       int result, bool again, bulkhead_attempt_end_ *end)
 {
@@ -5680,7 +5683,8 @@ static inline void bulkhead_pass_permit_(bulkhead *b, bulkhead_section_ *s,
 PLIM_SLOW_ void bulkhead_execute_(void *arg);
 PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine);
 
-/* The calling thread was counted in `busy`, and is not any more. Somebody may wait for that. */
+/* The calling thread was counted in `busy`, and is not any more. Another thread may wait for
+ * that. */
 PLIM_SLOW_ void bulkhead_idle_(bulkhead *b)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
@@ -5765,9 +5769,9 @@ PLIM_SLOW_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s)
 /* ---- Jobs on an executor -------------------------------------------------------------------- */
 
 /*
- * Calls the body. The thread's place carries the job meanwhile, as it would an event loop of
- * loop_scheduler.h: so a loop, or a job of another bulkhead, that waits for this job is found by a
- * wait in the body that would come back to it.
+ * Calls the body. In the meantime the thread's place carries the job, as it would an event loop of
+ * loop_scheduler.h. So a wait in the body finds a loop, or a job of another bulkhead, that waits
+ * for this job, if it would come back to it.
  */
 PLIM_FAST_ int bulkhead_run_body_(bulkhead_stay_ *self, bulkhead_job *job)
 {
@@ -5871,7 +5875,8 @@ PLIM_SLOW_ void bulkhead_execute_(void *arg)
 
 /* ==== src/bulkhead/resources.h ================================================================ */
 
-/* The resource of a worker, from its start to its end, and what the worker counts as meanwhile. */
+/* The resource of a worker, from its start to its end, and what the worker counts as in the
+ * meantime. */
 
 /* The worker has to do with a job that has ended, or itself ends; until bulkhead_settle_. */
 static inline void bulkhead_unsettle_(bulkhead *b, bulkhead_worker_ *self)
@@ -6193,10 +6198,10 @@ PLIM_FAST_ void bulkhead_unlock_fast_(bulkhead *b, bulkhead_section_ *s)
  *     holds the lock once more before it sleeps. So they stay where they are, and as long as done
  *     is short nobody else comes for them. If the queue is empty, the summons says that a permit is
  *     free.
- *   - Done may submit the job again, or ask for the permit. Both find it: whoever is not let in at
- *     once freezes the word, and so learns of what is spare.
- *   - The bulkhead stays, because the worker is unsettled. Whoever waits for that has left the word
- *     watched, under the lock: so the second section is frozen, and looks after them.
+ *   - Done may submit the job again, or ask for the permit. Both find it: a call that is not let in
+ *     at once freezes the word, and so learns of what is spare.
+ *   - The bulkhead stays, because the worker is unsettled. A thread that waits for that has left
+ *     the word watched, under the lock. So the second section is frozen, and looks after it.
  */
 PLIM_CALLED_ void bulkhead_part_(bulkhead_worker_ *self, bulkhead_section_ *s, bulkhead_job *job)
 {
@@ -6216,7 +6221,7 @@ PLIM_CALLED_ void bulkhead_part_(bulkhead_worker_ *self, bulkhead_section_ *s, b
 }
 
 /*
- * The same for nearly all jobs: it has succeeded, and nobody is told but those who wait for it.
+ * The same for nearly all jobs: it has succeeded, and only those who wait for it need to know.
  * Where jobs are short, workers meet at the lock all the time. A worker that comes second stays
  * away long enough for many jobs more: then the other goes on undisturbed for a while.
  */
@@ -6567,8 +6572,8 @@ PLIM_SLOW_ int bulkhead_supervise_(bulkhead *b)
 
 /* Deadlock: would a wait be for the thread that waits? */
 
-/* How many permits the calling thread holds, as far as is known, and the job that it runs. Who has
- * entered and now waits for a limited time is not stuck, and will leave. */
+/* How many permits the calling thread holds, as far as is known, and the job that it runs. A thread
+ * that has entered and now waits for a limited time is not stuck, and will leave. */
 PLIM_SLOW_ uint64_t bulkhead_holds_(const bulkhead *b, bulkhead_job **job, int64_t timeout_ns)
 {
     uint64_t held = 0;
@@ -6591,8 +6596,8 @@ static inline bool bulkhead_is_executor_(const bulkhead *b)
     return b->fixed.executor.execute != NULL && plim_serves_(b->fixed.executor.ctx);
 }
 
-/* Would the end of everything have to wait for the calling thread? Who only holds a permit may wait
- * for a limited time, and leave after that. */
+/* Would the end of everything have to wait for the calling thread? A thread that only holds a
+ * permit may wait for a limited time, and leave after that. */
 PLIM_SLOW_ bool bulkhead_inside_(const bulkhead *b, int64_t timeout_ns)
 {
     bulkhead_job *job;
@@ -6696,10 +6701,10 @@ PLIM_SLOW_ void bulkhead_end_blocked_(bulkhead *b, bulkhead_section_ *s, bulkhea
 }
 
 /*
- * Permits have come back that a lower limit keeps, or the limit was lowered just now. So those who
- * found somebody to rely on when they began to wait may have nobody left. Then one of them is told,
- * the last that came. It does not count any more, and goes on with its permits. Other changes pass
- * a permit on to somebody who does not wait, and need not look.
+ * Permits have come back that a lower limit keeps, or the limit was lowered just now. So threads
+ * that could rely on another when they began to wait may have none left. Then the wait of one of
+ * them ends, the last that came. It does not count any more, and goes on with its permits. Other
+ * changes pass a permit on to a thread that does not wait, and need not look.
  *
  * A call whose own job has begun is never the last: its job's thread waits, too, and came later.
  */
@@ -6856,7 +6861,7 @@ PLIM_SLOW_ void bulkhead_ran_(bulkhead *b, int64_t since)
     bulkhead_unlock_(b, &s);
 }
 
-/* Waits in the queue; the permit is taken by whoever lets it in. */
+/* Waits in the queue. The thread that lets it in takes the permit for it. */
 PLIM_CALLED_ int bulkhead_queue_up_(bulkhead *b, bulkhead_caller_ *self, int64_t timeout_ns)
 {
     const int64_t deadline =
@@ -7011,8 +7016,8 @@ static inline int64_t bulkhead_left_(int64_t until)
     return left > 0 ? left : 0;
 }
 
-/* Waits for a place in the queue; whoever frees one accepts the job. `invokes`: then the thread
- * waits for the job, and stays blocked. */
+/* Waits for a place in the queue. The section that frees one accepts the job. `invokes`: then the
+ * thread waits for the job, and stays blocked. */
 PLIM_SLOW_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                     int64_t timeout_ns, int64_t since, bulkhead_blocked_ *blocked,
                                     bool invokes)
@@ -7057,7 +7062,7 @@ PLIM_SLOW_ int bulkhead_feed_first_(bulkhead *b, const bulkhead_past_ *mine)
     return error;
 }
 
-/* Has somebody to do with the job? Not when the last touch of it has been seen. */
+/* Does a thread still use the job? Not when the last touch of it has been seen. */
 static inline bool bulkhead_in_flight_(const bulkhead_job *job)
 {
     uint64_t phase = plim_load_acquire_(&job->entry_.phase);
@@ -7094,7 +7099,7 @@ PLIM_SLOW_ void bulkhead_take_back_(bulkhead *b, bool admitted)
 }
 
 /* The first step of the fast way: gets a permit, or a place. ADMITTED, JOINING; or NEW if that way
- * is not open. Acquire, as of everybody who takes a permit. */
+ * is not open. Acquire, as for every thread that takes a permit. */
 PLIM_FAST_ uint64_t bulkhead_admit_(bulkhead *b)
 {
     const uint64_t open = BULKHEAD_STAFFED_;
@@ -7117,7 +7122,7 @@ PLIM_FAST_ uint64_t bulkhead_admit_(bulkhead *b)
 }
 
 /* Looks for a while whether there is room in the queue for some jobs: a worker is about to make it.
- * If somebody waits for that already, we are behind it. */
+ * If another thread waits for that already, we are behind it. */
 PLIM_SLOW_ bool bulkhead_has_room_soon_(const bulkhead *b, int64_t until)
 {
     bool on = true;
@@ -7209,8 +7214,8 @@ static inline int bulkhead_decide_(const bulkhead *b, const bulkhead_section_ *s
                                              : BULKHEAD_WANTS_ROOM_;
 }
 
-/* Accepts the job, ends the section, and sees to it that somebody runs it: 0, EAGAIN, ENOMEM. If
- * nobody can, it is as if it had not been submitted. */
+/* Accepts the job, ends the section, and finds a thread that runs it: 0, EAGAIN, ENOMEM. If there
+ * is none, it is as if the job had not been submitted. */
 PLIM_SLOW_ int bulkhead_hand_in_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                  int64_t since, bulkhead_blocked_ *blocked)
 {
@@ -7805,8 +7810,8 @@ PLIM_CALLED_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *ar
 
 /*
  * They are callers like any other: in the same line, counted by the same rules against a deadlock.
- * Only nobody sleeps. Whoever ends the wait calls `resume` after the section, instead of waking a
- * thread. The loop's thread then calls `end`, or `give_up` and `end`: see core/await.h.
+ * But no thread sleeps. The thread that ends the wait calls `resume` after the section, instead of
+ * waking a thread. The loop's thread then calls `end`, or `give_up` and `end`: see core/await.h.
  *
  * Only LOOP_ENTER and LOOP_WAIT call these functions. So a file that does not use them does not
  * contain them. They reach the sections through the table: so one that does contains little.
@@ -8086,7 +8091,7 @@ static inline void bulkhead_advance_(bulkhead *b, int stage)
     b->stage = b->stage < stage ? stage : b->stage;
 }
 
-/* Sends away everybody who waits. What is ready comes before what is queued. */
+/* Sends away all that wait. What is ready comes before what is queued. */
 PLIM_SLOW_ void bulkhead_abort_(bulkhead *b, bulkhead_section_ *s)
 {
     plim_list_ *lists[] = {&b->ready_jobs, &b->queue, &b->later};

@@ -3472,10 +3472,10 @@ PLIM_SLOW_ void weighted_sem_unlock_(weighted_sem *w, weighted_sem_section_ *s)
 /* Drains: who waits for the jobs that executed when it came. */
 
 /*
- * A drain waits for the jobs that execute when it is called, and cannot list them: their number is
+ * A drain waits for the jobs that execute when it is called. It cannot list them: their number is
  * all there is. So it ends the epoch. Each job that is let in under the lock remembers the present
- * epoch, and each drain the one that it ended: so its jobs are those with that number or an older
- * one. It counts, in `left`, those of them that the drains before it do not wait for:
+ * epoch, and each drain the one that it ended. So a drain's jobs are those with that number or an
+ * older one. It counts in `left` those of them that the drains before it do not wait for:
  *
  *   D1   left = the jobs that execute, with an epoch above that of the drain before it (if there is
  *        one) and up to its own
@@ -3486,8 +3486,8 @@ PLIM_SLOW_ void weighted_sem_unlock_(weighted_sem *w, weighted_sem_section_ *s)
  * One that gives up leaves what it has to the next, which waits for those jobs too.
  *
  * A job that took the fast way does not know the epoch, and says 0, the oldest. The fast way is
- * shut while anybody drains; so when the job ends, it has been there since before the first of
- * those that drain now, and that is where 0 leads.
+ * shut while a drain waits. So when the job ends, it has been there since before the first of the
+ * drains that wait now, and 0 leads to that one.
  *
  * Why no drain sleeps on: `left` goes down only in weighted_sem_job_ends_. That lets go every drain
  * that has none left, nor has one before it. A drain that gives up takes nothing from the others.
@@ -3592,8 +3592,9 @@ static inline uint64_t weighted_sem_credit_(const weighted_sem *w)
     return budget > UINT64_MAX / total ? UINT64_MAX : budget * total;
 }
 
-/* Lets in whoever may. Called in every section that may have changed who does: the one place where
- * the order of the queue is decided. One pass is enough, since each that is let in leaves less. */
+/* Lets in those who may. Every section calls it that may have changed who they are: the one place
+ * where the order of the queue is decided. One pass is enough, since each that is let in leaves
+ * less. */
 PLIM_SLOW_ void weighted_sem_admit_(weighted_sem *w, weighted_sem_section_ *s)
 {
     weighted_sem_sleeper_ *head = NULL; /* the first that has to stay */
@@ -4227,7 +4228,7 @@ PLIM_SLOW_ int weighted_sem_resize_(weighted_sem *w, uint64_t total)
     s.word += (total - plim_load_relaxed_(&w->total)) * WEIGHTED_SEM_UNIT_;
     plim_store_relaxed_(&w->total, total);
     PLIM_PROBE_(limit, w, total);
-    /* Everybody queues up again: whoever may not wait any more is sent away. */
+    /* Everybody queues up again. Those that may not wait any more are sent away. */
     uint64_t demand = 0;
     for (plim_node_ *next, *node = w->queue.first; node != NULL; node = next) {
         weighted_sem_sleeper_ *at = (weighted_sem_sleeper_ *)(void *)node;

@@ -7,20 +7,20 @@
  *   B2   If none is parked: ready <= searching + starting, or every worker there may be has a job
  *        and does not wait.
  *
- * Whoever makes a job ready wakes one parked worker if none searches. If none is parked either, it
- * has one created for each job. A worker that has searched and takes a job sees to the next one in
- * the same section, before it runs its own: so a burst wakes one after the other, and where one
- * worker is fast enough for all jobs, the others sleep on. A worker parks only if there is no job.
- * One that has ended a job takes the next without having searched. So in a busy stretch nobody
- * sleeps or is woken. A starting one may take long, or fail: so it is not relied upon as long as
- * another is parked.
+ * A section that makes a job ready wakes one parked worker if none searches. If none is parked
+ * either, it creates one for each job. A worker that has searched and takes a job looks for the
+ * next one in the same section, before it runs its own. So a burst wakes one worker after the
+ * other. Where one worker is fast enough for all jobs, the others sleep on. A worker parks only if
+ * there is no job. One that has ended a job takes the next without having searched. So in a busy
+ * stretch no worker sleeps or is woken. A starting worker may take long, or fail, so it is not
+ * relied upon as long as another is parked.
  *
  * Executors. They are given entries, each of which runs the first job that is ready when its turn
  * comes, or nothing if there is none:
  *
  *   E1   ready <= entries, but for an entry that was refused just now
  *
- * An entry is no job's: so a job that waits for its turn there can be cancelled, expire or be
+ * An entry belongs to no job. So a job that waits for its turn there can be cancelled, expire or be
  * aborted like one in the queue, and its memory is its owner's at once. What is left in the
  * executor names only the bulkhead, which is not over before all entries have come back.
  */
@@ -193,7 +193,7 @@ static inline bool bulkhead_may_have_room_(const bulkhead *b, uint64_t word)
     return bulkhead_waiting_(word) < plim_load_relaxed_(&b->limit);
 }
 
-/* May somebody take a free permit past jobs that are on their way to it? Not if more would wait
+/* May a caller take a free permit past jobs that are on their way to it? Not if more would wait
  * then than may: these had their places on the strength of it. */
 static inline bool bulkhead_is_to_spare_(const bulkhead *b, uint64_t word)
 {
@@ -228,7 +228,7 @@ static inline void bulkhead_number_it_(bulkhead *b, bulkhead_job *job)
     plim_store_relaxed_(&job->marks_, ++b->numbers * BULKHEAD_NUMBER_ONE_);
 }
 
-/* Lets in whoever may. Called in every section that may have changed who does. */
+/* Lets in those who may. Every section calls it that may have changed who they are. */
 PLIM_CALLED_ void bulkhead_grant_slow_(bulkhead *b, bulkhead_section_ *s)
 {
     int64_t left = bulkhead_available_(s->word);

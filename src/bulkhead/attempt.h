@@ -1,7 +1,7 @@
 /* An attempt: how it begins, how it ends, and what that means for the job. */
 
 /*
- * The end of an attempt has four steps, in this order, whoever runs the job:
+ * The end of an attempt has four steps, in this order, whichever thread runs the job:
  *
  *   1  decide        bulkhead_decide_end_   the job is over, is tried again, or its end is late;
  *                                           under the lock
@@ -12,8 +12,8 @@
  *   4  done outside  bulkhead_tell_end_     of a detached job, and on_event of a retry; without the
  *                                           lock
  *
- * bulkhead_end_attempt_ makes 1 and 2. Between 2 and 3 the thread says what becomes of itself, so
- * that nobody is woken for what it will take.
+ * bulkhead_end_attempt_ makes 1 and 2. Between 2 and 3 the thread decides what it does next, so
+ * that no other is woken for what it will take.
  */
 
 static inline int64_t bulkhead_run_limit_(const bulkhead *b, const bulkhead_job *job)
@@ -45,7 +45,7 @@ PLIM_CALLED_ void bulkhead_begin_timed_(bulkhead *b, bulkhead_section_ *s, bulkh
     }
 }
 
-/* The calling thread begins an attempt: a worker, or (NULL) somebody else. */
+/* The calling thread begins an attempt: a worker, or (NULL) any other. */
 PLIM_FAST_ void bulkhead_begin_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                 bulkhead_worker_ *worker)
 {
@@ -73,8 +73,8 @@ PLIM_FAST_ void bulkhead_set_outcome_(bulkhead *b, bulkhead_job *job, bulkhead_o
     b->jobs--;
 }
 
-/* The job is over. Its runner releases it in bulkhead_pass_permit_; whoever else ends a job
- * concludes it after the section. */
+/* The job is over. If its runner ends it, it releases it in bulkhead_pass_permit_. Any other thread
+ * that ends a job concludes it after the section. */
 static inline void bulkhead_end_(bulkhead *b, bulkhead_job *job, bulkhead_outcome outcome,
                                  int result)
 {
@@ -102,7 +102,7 @@ static inline void bulkhead_add_ended_(bulkhead_section_ *s, bulkhead_job *job)
     s->last_ended = job;
 }
 
-/* As bulkhead_end_, by somebody else than its runner: it is concluded after the section. If it
+/* As bulkhead_end_, by another thread than its runner: it is concluded after the section. If it
  * FAILED, it has been tried, and cannot be tried again. */
 static inline void bulkhead_end_early_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                        bulkhead_outcome outcome)
@@ -125,9 +125,9 @@ static inline bool bulkhead_end_await_(bulkhead_section_ *s, bulkhead_await_ **l
     return ends;
 }
 
-/* Ends the waits for a job: all of them, or those that do not wait for its body to return. Whoever
- * gives up by itself is taken off the job, too, because the job may go; until it has seen that, the
- * bulkhead stays. */
+/* Ends the waits for a job: all of them, or those that do not wait for its body to return. A thread
+ * that gives up by itself is taken off the job, too, because the job may go. Until it has seen
+ * that, the bulkhead stays. */
 PLIM_CALLED_ void bulkhead_end_awaits_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                        bool returned)
 {
@@ -188,8 +188,8 @@ static inline bulkhead_past_ bulkhead_past_of_(const bulkhead_job *job)
     return past;
 }
 
-/* Is it that job, as it was accepted? A worker or an entry of others may have run it meanwhile, and
- * it waits for another attempt: then it has begun, and cannot be refused any more. */
+/* Is it that job, as it was accepted? A worker or an entry of others may have run it in the
+ * meantime, and it waits for another attempt. Then it has begun, and cannot be refused any more. */
 static inline bool bulkhead_is_unrun_(const bulkhead_job *job, const bulkhead_past_ *past)
 {
     return bulkhead_number_(job) == past->number && job->attempt == 0;
@@ -255,9 +255,9 @@ static inline void bulkhead_call_done_(bulkhead *b, bulkhead_job *job)
     }
 }
 
-/* The rest of the end of a job that somebody else than its runner has ended. If its run timeout has
- * passed, its body may go on, with its permit, and use the job's memory: then those who wait are
- * released, but the job is not done before the body returns. */
+/* The rest of the end of a job that another thread than its runner has ended. If its run timeout
+ * has passed, its body may go on, with its permit, and use the job's memory. Then those who wait
+ * are released, but the job is not done before the body returns. */
 PLIM_SLOW_ void bulkhead_conclude_(bulkhead *b, bulkhead_job *job, bulkhead_stay_ *self)
 {
     const bool detached = job->detached;
@@ -279,8 +279,8 @@ static inline bool bulkhead_is_later_(const bulkhead_job *job, int result)
 }
 
 /* Run has returned BULKHEAD_LATER. False if the job was finished before that: then this thread ends
- * the attempt, with job->result. Else it leaves the job in this section: whoever finishes it comes
- * after, under the lock, too. */
+ * the attempt, with job->result. Else it leaves the job in this section. A thread that finishes it
+ * comes after, under the lock, too. */
 PLIM_SLOW_ bool bulkhead_goes_away_(bulkhead *b, bulkhead_section_ *s, bulkhead_stay_ *stay)
 {
     bulkhead_job *job = stay->job;
@@ -372,7 +372,7 @@ static inline bool bulkhead_end_is_told_(const bulkhead *b, const bulkhead_job *
                                                       : what == BULKHEAD_OVER_ && job->done != NULL;
 }
 
-/* An attempt that has ended; on the stack of whoever has run it. */
+/* An attempt that has ended; on the stack of the thread that has run it. */
 typedef struct bulkhead_attempt_end_ {
     bulkhead_job *job; /* may be gone, but for one that is over, until it is released */
     bulkhead_subject_ about;
@@ -395,9 +395,9 @@ PLIM_SLOW_ void bulkhead_tell_end_(bulkhead *b, const bulkhead_attempt_end_ *end
 }
 
 /* Decides what the end of the attempt means, and runs code of the program if that is to be done
- * with the permit still held: done is part of the job. Not if it is detached: then done may submit
- * it again, and finds the permit free. Nor if there will be another attempt: that may begin, and
- * end the job, while on_event is told of this one. So nobody names the job then. */
+ * with the permit still held: done is part of the job. Not if the job is detached: then done may
+ * submit it again, and finds the permit free. Nor if there will be another attempt: that may begin,
+ * and end the job, while on_event hears of this one. So no event names the job then. */
 PLIM_SLOW_ void bulkhead_end_attempt_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                       int result, bool again, bulkhead_attempt_end_ *end)
 {

@@ -2,8 +2,8 @@
 
 /*
  * They are callers like any other: in the same line, counted by the same rules against a deadlock.
- * Only nobody sleeps. Whoever ends the wait calls `resume` after the section, instead of waking a
- * thread. The loop's thread then calls `end`, or `give_up` and `end`: see core/await.h.
+ * But no thread sleeps. The thread that ends the wait calls `resume` after the section, instead of
+ * waking a thread. The loop's thread then calls `end`, or `give_up` and `end`: see core/await.h.
  *
  * Only LOOP_ENTER and LOOP_WAIT call these functions. So a file that does not use them does not
  * contain them. They reach the sections through the table: so one that does contains little.

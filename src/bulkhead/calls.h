@@ -195,7 +195,8 @@ static inline int bulkhead_finish(bulkhead_job *job, int result)
     if (job == NULL || result == BULKHEAD_LATER) {
         return EINVAL;
     }
-    /* Whoever may finish it knows that it runs. A job that does not may have lost its bulkhead. */
+    /* A thread that may finish it knows that it runs. A job that does not may have lost its
+     * bulkhead. */
     uint64_t phase = plim_load_relaxed_(&job->entry_.phase);
     return phase < BULKHEAD_RUNNING_ || phase > BULKHEAD_OVERDUE_
                ? EPERM

@@ -1,7 +1,7 @@
 /* Deadlock: would a wait be for the thread that waits? */
 
-/* How many permits the calling thread holds, as far as is known, and the job that it runs. Who has
- * entered and now waits for a limited time is not stuck, and will leave. */
+/* How many permits the calling thread holds, as far as is known, and the job that it runs. A thread
+ * that has entered and now waits for a limited time is not stuck, and will leave. */
 PLIM_SLOW_ uint64_t bulkhead_holds_(const bulkhead *b, bulkhead_job **job, int64_t timeout_ns)
 {
     uint64_t held = 0;
@@ -24,8 +24,8 @@ static inline bool bulkhead_is_executor_(const bulkhead *b)
     return b->fixed.executor.execute != NULL && plim_serves_(b->fixed.executor.ctx);
 }
 
-/* Would the end of everything have to wait for the calling thread? Who only holds a permit may wait
- * for a limited time, and leave after that. */
+/* Would the end of everything have to wait for the calling thread? A thread that only holds a
+ * permit may wait for a limited time, and leave after that. */
 PLIM_SLOW_ bool bulkhead_inside_(const bulkhead *b, int64_t timeout_ns)
 {
     bulkhead_job *job;
@@ -129,10 +129,10 @@ PLIM_SLOW_ void bulkhead_end_blocked_(bulkhead *b, bulkhead_section_ *s, bulkhea
 }
 
 /*
- * Permits have come back that a lower limit keeps, or the limit was lowered just now. So those who
- * found somebody to rely on when they began to wait may have nobody left. Then one of them is told,
- * the last that came. It does not count any more, and goes on with its permits. Other changes pass
- * a permit on to somebody who does not wait, and need not look.
+ * Permits have come back that a lower limit keeps, or the limit was lowered just now. So threads
+ * that could rely on another when they began to wait may have none left. Then the wait of one of
+ * them ends, the last that came. It does not count any more, and goes on with its permits. Other
+ * changes pass a permit on to a thread that does not wait, and need not look.
  *
  * A call whose own job has begun is never the last: its job's thread waits, too, and came later.
  */

@@ -50,7 +50,7 @@ PLIM_SLOW_ void bulkhead_ran_(bulkhead *b, int64_t since)
     bulkhead_unlock_(b, &s);
 }
 
-/* Waits in the queue; the permit is taken by whoever lets it in. */
+/* Waits in the queue. The thread that lets it in takes the permit for it. */
 PLIM_CALLED_ int bulkhead_queue_up_(bulkhead *b, bulkhead_caller_ *self, int64_t timeout_ns)
 {
     const int64_t deadline =

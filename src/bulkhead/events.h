@@ -1,4 +1,4 @@
-/* Calls and errands, which are jobs of our own, and what on_event is told. */
+/* Calls and errands, which are jobs of our own, and what on_event gets to know. */
 
 /* A function call that runs on a worker; on its caller's stack. */
 typedef struct bulkhead_call_ {

@@ -3,7 +3,8 @@
 PLIM_SLOW_ void bulkhead_execute_(void *arg);
 PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine);
 
-/* The calling thread was counted in `busy`, and is not any more. Somebody may wait for that. */
+/* The calling thread was counted in `busy`, and is not any more. Another thread may wait for
+ * that. */
 PLIM_SLOW_ void bulkhead_idle_(bulkhead *b)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
@@ -88,9 +89,9 @@ PLIM_SLOW_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s)
 /* ---- Jobs on an executor -------------------------------------------------------------------- */
 
 /*
- * Calls the body. The thread's place carries the job meanwhile, as it would an event loop of
- * loop_scheduler.h: so a loop, or a job of another bulkhead, that waits for this job is found by a
- * wait in the body that would come back to it.
+ * Calls the body. In the meantime the thread's place carries the job, as it would an event loop of
+ * loop_scheduler.h. So a wait in the body finds a loop, or a job of another bulkhead, that waits
+ * for this job, if it would come back to it.
  */
 PLIM_FAST_ int bulkhead_run_body_(bulkhead_stay_ *self, bulkhead_job *job)
 {

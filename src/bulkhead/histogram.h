@@ -55,7 +55,7 @@ PLIM_SLOW_ void bulkhead_time_run_(bulkhead *b, int64_t ns)
 
 /* ---- Text ----------------------------------------------------------------------------------- */
 
-/* A text that grows, with a 0 behind it; whoever makes one has room for it. */
+/* A text that grows, with a 0 behind it. The caller that makes one has room for it. */
 typedef struct bulkhead_text_ {
     char *out;
     size_t length;

@@ -1,25 +1,25 @@
-/* The inbox: jobs that took the fast way, until somebody with the lock takes them out. */
+/* The inbox: jobs that took the fast way, until a holder of the lock takes them out. */
 
 /*
  * A submit that takes the fast way makes two steps: it gets a permit or a place from the word, and
- * then pushes its job here. Between the two the job is on its way, and nobody but its submitter
- * knows it. All jobs are taken out at once, under the lock, in the order in which they came: that
- * is their place in the line.
+ * then pushes its job here. Between the two the job is on its way, and only its submitter knows it.
+ * All jobs are taken out at once, under the lock, in the order in which they came: that is their
+ * place in the line.
  *
  * The inbox is one word: a pointer to the job that came last, which leads to the one before it, and
- * in the lowest bits a summons. It tells a submitter whether it has to see to its job itself:
+ * in the lowest bits a summons. It says whether a submitter has to attend:
  *
  *   NONE       a worker searches, or was just woken to do so: the section in which it stops looks
  *              here
- *   ADMITTED   no worker searches: whoever brings a job with a permit is to attend
- *   ALL        likewise, and a permit is free, or all is being aborted: whoever brings any job
- *              is to attend
+ *   ADMITTED   no worker searches: a submitter whose job has a permit is to attend
+ *   ALL        likewise, and a permit is free, or all is being aborted: every submitter is to
+ *              attend
  *
- * To attend is to make a section like any other: it empties the inbox, lets in whoever may, and
+ * To attend is to make a section like any other: it empties the inbox, lets in those who may, and
  * wakes a worker. The submitter that has to attend takes the summons away with its push, so those
  * that come after it need not.
  *
- * Why no job is left in the inbox while somebody could run it. Every section that leaves no worker
+ * Why no job is left in the inbox while a thread could run it. Every section that leaves no worker
  * searching leaves a summons, by a compare-exchange that succeeds only if the inbox is empty. So a
  * job that came before was seen, and one that comes after finds the summons. Which one:
  *
@@ -29,15 +29,15 @@
  *     without a section, but only while QUEUED is 0. And QUEUED is above 0 from the moment in which
  *     that job got its place.
  *   - A section that is not frozen and changes nothing of this leaves the summons as it is, also if
- *     it has emptied the inbox. Whoever brings a job with a permit, or any job under ALL, takes the
+ *     it has emptied the inbox. A submitter whose job has a permit, or any under ALL, takes the
  *     summons away. So if it is still there, the jobs that came have no permit, and none is free.
  *
- * A submitter that was summoned has its turn with the lock later, perhaps when its job has long
- * been done: so `busy` counts it from when the summons is seen to be gone, and the bulkhead is
- * not quiet before it has come.
+ * A submitter that was summoned gets the lock later, perhaps when its job has long been done. So
+ * `busy` counts it from when the summons is seen to be gone, and the bulkhead is not quiet before
+ * it has come.
  *
- * Memory order. A push is a release, and emptying is an acquire: so what submit wrote into the job
- * is there for whoever runs it.
+ * Memory order. A push is a release, and emptying is an acquire: so the thread that runs a job sees
+ * what submit wrote into it.
  */
 enum {
     BULKHEAD_SUMMON_NONE_,
@@ -195,9 +195,9 @@ PLIM_SLOW_ void bulkhead_leave_summons_(bulkhead *b, bulkhead_section_ *s)
     bulkhead_dismiss_(b); /* a worker searches, or was woken just now */
 }
 
-/* The word is ours, and what is on its way arrives; then the lazy counts go into the word, and
- * whoever may be let in is. So from here on all is as if there were neither inbox nor lazy counts,
- * but for submitters that are between their two steps: QUEUED counts these, too. */
+/* The word is ours, and what is on its way arrives. Then the lazy counts go into the word, and
+ * those who may are let in. So from here on all is as if there were neither inbox nor lazy counts.
+ * Submitters between their two steps are the exception: QUEUED counts these, too. */
 PLIM_CALLED_ void bulkhead_freeze_(bulkhead *b, bulkhead_section_ *s)
 {
     s->word = plim_gate_freeze_(&b->gate);

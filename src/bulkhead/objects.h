@@ -6,22 +6,22 @@
  *
  *   phase       listed in            moved by, to
  *   NEW         nothing              submit: ROOM, JOINING, ADMITTED, DELAYED, QUEUED, READY
- *   ROOM        room, its submitter  whoever makes room: DELAYED, QUEUED, READY; its submitter, if
- *                                    it is refused: what it was before
- *   JOINING     the inbox, or about  whoever empties the inbox: QUEUED
+ *   ROOM        room, its submitter  a section that makes room: DELAYED, QUEUED, READY; its
+ *                                    submitter, if it is refused: what it was before
+ *   JOINING     the inbox, or about  a section that empties it: QUEUED
  *               to be
- *   ADMITTED    likewise             whoever empties the inbox: READY
+ *   ADMITTED    likewise             a section that empties it: READY
  *   DELAYED     later, the timers    the supervisor, when it is due: QUEUED, READY
- *   QUEUED      queue                whoever frees a permit (bulkhead_grant_): READY
+ *   QUEUED      queue                a section with a free permit (bulkhead_grant_): READY
  *   READY       ready_jobs           the worker, or entry of the executor, that takes it: RUNNING
  *   RUNNING     stay.job of its      its runner: FINISHING, ENDING, DONE; for another attempt
  *               worker, or running   DELAYED, QUEUED; the supervisor, at the run timeout: STUCK
  *   FINISHING   as RUNNING           its runner, when done has returned: ENDING
- *   STUCK       as RUNNING           whoever ended it, when done has returned: OVERDUE; its runner,
- *                                    when the body returns: RETURNED, if it is detached DONE
+ *   STUCK       as RUNNING           the thread that ended it, when done has returned: OVERDUE; its
+ *                                    runner, when the body returns: RETURNED, or DONE if detached
  *   OVERDUE     as RUNNING           its runner, when the body returns: DONE
- *   RETURNED    ended, of a section  whoever ended it, when done has returned: DONE
- *   ENDING      ended, of a section  whoever ended it, when done has returned: DONE
+ *   RETURNED    ended, of a section  the thread that ended it, when done has returned: DONE
+ *   ENDING      ended, of a section  the thread that ended it, when done has returned: DONE
  *   DONE        nothing              submit, as NEW
  *
  * A job that is AWAY has left its runner, and is listed in running. The thread that finishes it is

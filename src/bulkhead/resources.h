@@ -1,4 +1,5 @@
-/* The resource of a worker, from its start to its end, and what the worker counts as meanwhile. */
+/* The resource of a worker, from its start to its end, and what the worker counts as in the
+ * meantime. */
 
 /* The worker has to do with a job that has ended, or itself ends; until bulkhead_settle_. */
 static inline void bulkhead_unsettle_(bulkhead *b, bulkhead_worker_ *self)

@@ -54,8 +54,8 @@ static inline bool bulkhead_is_over_(const bulkhead *b)
     return b->crew.threads == 0 && b->crew.hiring == 0 && b->entries == 0;
 }
 
-/* Somebody waits for an end. When nothing is left and the bulkhead is closed, the threads are sent
- * home; when they are gone, it is over. */
+/* A thread waits for an end. When nothing is left and the bulkhead is closed, the threads are sent
+ * home. When they are gone, it is over. */
 PLIM_SLOW_ void bulkhead_check_end_(bulkhead *b, bulkhead_section_ *s)
 {
     if (!bulkhead_is_quiet_(b, s)) {

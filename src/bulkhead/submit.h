@@ -21,8 +21,8 @@ static inline int64_t bulkhead_left_(int64_t until)
     return left > 0 ? left : 0;
 }
 
-/* Waits for a place in the queue; whoever frees one accepts the job. `invokes`: then the thread
- * waits for the job, and stays blocked. */
+/* Waits for a place in the queue. The section that frees one accepts the job. `invokes`: then the
+ * thread waits for the job, and stays blocked. */
 PLIM_SLOW_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                     int64_t timeout_ns, int64_t since, bulkhead_blocked_ *blocked,
                                     bool invokes)
@@ -67,7 +67,7 @@ PLIM_SLOW_ int bulkhead_feed_first_(bulkhead *b, const bulkhead_past_ *mine)
     return error;
 }
 
-/* Has somebody to do with the job? Not when the last touch of it has been seen. */
+/* Does a thread still use the job? Not when the last touch of it has been seen. */
 static inline bool bulkhead_in_flight_(const bulkhead_job *job)
 {
     uint64_t phase = plim_load_acquire_(&job->entry_.phase);
@@ -104,7 +104,7 @@ PLIM_SLOW_ void bulkhead_take_back_(bulkhead *b, bool admitted)
 }
 
 /* The first step of the fast way: gets a permit, or a place. ADMITTED, JOINING; or NEW if that way
- * is not open. Acquire, as of everybody who takes a permit. */
+ * is not open. Acquire, as for every thread that takes a permit. */
 PLIM_FAST_ uint64_t bulkhead_admit_(bulkhead *b)
 {
     const uint64_t open = BULKHEAD_STAFFED_;
@@ -127,7 +127,7 @@ PLIM_FAST_ uint64_t bulkhead_admit_(bulkhead *b)
 }
 
 /* Looks for a while whether there is room in the queue for some jobs: a worker is about to make it.
- * If somebody waits for that already, we are behind it. */
+ * If another thread waits for that already, we are behind it. */
 PLIM_SLOW_ bool bulkhead_has_room_soon_(const bulkhead *b, int64_t until)
 {
     bool on = true;
@@ -219,8 +219,8 @@ static inline int bulkhead_decide_(const bulkhead *b, const bulkhead_section_ *s
                                              : BULKHEAD_WANTS_ROOM_;
 }
 
-/* Accepts the job, ends the section, and sees to it that somebody runs it: 0, EAGAIN, ENOMEM. If
- * nobody can, it is as if it had not been submitted. */
+/* Accepts the job, ends the section, and finds a thread that runs it: 0, EAGAIN, ENOMEM. If there
+ * is none, it is as if the job had not been submitted. */
 PLIM_SLOW_ int bulkhead_hand_in_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                  int64_t since, bulkhead_blocked_ *blocked)
 {

@@ -10,7 +10,7 @@
  *    AVAILABLE   QUEUED   unused  STAFFED CLOSED WATCHED HELD
  *
  * AVAILABLE  28 bits, signed. Permits that nobody has; negative after a resize below what is in
- *            use. Taken by who is let in, or by the event that lets somebody in.
+ *            use. Taken by a caller or job that gets in, or by the event that lets it in.
  * QUEUED     28 bits. Jobs and callers in the queue, or on their way to it.
  * CLOSED     Nobody is let in from outside. Set once.
  * STAFFED    There are workers, and none of them waits for this bulkhead: so a submit may take the
@@ -26,16 +26,18 @@
  *   spare        permits that nobody has, and that AVAILABLE does not count
  *   unreported   places in the queue that are free, and that QUEUED still counts
  *
- * So AVAILABLE is never too high, and QUEUED never too low: whoever takes the fast way is let in
- * rightly. Whoever cannot take it holds the lock and freezes the word, and then both counts are
- * exact, before anybody is refused or told to wait: see bulkhead_freeze_. `reckoning` goes up when
- * a lazy count appears, and again when none is left. So a refusal needs no lock if it finds the
- * same even number before and after it has read the word: then the word was exact when it was read.
+ * So AVAILABLE is never too high, and QUEUED never too low: what the fast way lets in is let in
+ * rightly. A thread that cannot take the fast way holds the lock and freezes the word. Then both
+ * counts are exact before a caller is refused or has to wait: see bulkhead_freeze_.
  *
- * Why nobody who waits is forgotten: whatever may let somebody in ends in bulkhead_grant_, in the
- * same section: permits that come back, places in the queue that get free, limits that grow. A
- * worker that only takes the next job gives its permit to the first in the queue. And jobs that are
- * on their way are the inbox's business: see inbox.h.
+ * `reckoning` goes up when a lazy count appears, and again when none is left. So a refusal needs no
+ * lock if it finds the same even number before and after it has read the word: then the word was
+ * exact when it was read.
+ *
+ * Why no waiter is forgotten. All that may let one in ends in bulkhead_grant_, in the same section:
+ * permits that come back, places in the queue that get free, limits that grow. A worker that only
+ * takes the next job gives its permit to the first in the queue. Jobs that are on their way are the
+ * inbox's business: see inbox.h.
  */
 #define BULKHEAD_CLOSED_ ((uint64_t)1 << 2)
 #define BULKHEAD_STAFFED_ ((uint64_t)1 << 3)

@@ -220,10 +220,10 @@ PLIM_FAST_ void bulkhead_unlock_fast_(bulkhead *b, bulkhead_section_ *s)
  *     holds the lock once more before it sleeps. So they stay where they are, and as long as done
  *     is short nobody else comes for them. If the queue is empty, the summons says that a permit is
  *     free.
- *   - Done may submit the job again, or ask for the permit. Both find it: whoever is not let in at
- *     once freezes the word, and so learns of what is spare.
- *   - The bulkhead stays, because the worker is unsettled. Whoever waits for that has left the word
- *     watched, under the lock: so the second section is frozen, and looks after them.
+ *   - Done may submit the job again, or ask for the permit. Both find it: a call that is not let in
+ *     at once freezes the word, and so learns of what is spare.
+ *   - The bulkhead stays, because the worker is unsettled. A thread that waits for that has left
+ *     the word watched, under the lock. So the second section is frozen, and looks after it.
  */
 PLIM_CALLED_ void bulkhead_part_(bulkhead_worker_ *self, bulkhead_section_ *s, bulkhead_job *job)
 {
@@ -243,7 +243,7 @@ PLIM_CALLED_ void bulkhead_part_(bulkhead_worker_ *self, bulkhead_section_ *s, b
 }
 
 /*
- * The same for nearly all jobs: it has succeeded, and nobody is told but those who wait for it.
+ * The same for nearly all jobs: it has succeeded, and only those who wait for it need to know.
  * Where jobs are short, workers meet at the lock all the time. A worker that comes second stays
  * away long enough for many jobs more: then the other goes on undisturbed for a while.
  */

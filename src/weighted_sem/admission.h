@@ -52,8 +52,9 @@ static inline uint64_t weighted_sem_credit_(const weighted_sem *w)
     return budget > UINT64_MAX / total ? UINT64_MAX : budget * total;
 }
 
-/* Lets in whoever may. Called in every section that may have changed who does: the one place where
- * the order of the queue is decided. One pass is enough, since each that is let in leaves less. */
+/* Lets in those who may. Every section calls it that may have changed who they are: the one place
+ * where the order of the queue is decided. One pass is enough, since each that is let in leaves
+ * less. */
 PLIM_SLOW_ void weighted_sem_admit_(weighted_sem *w, weighted_sem_section_ *s)
 {
     weighted_sem_sleeper_ *head = NULL; /* the first that has to stay */

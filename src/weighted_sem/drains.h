@@ -1,10 +1,10 @@
 /* Drains: who waits for the jobs that executed when it came. */
 
 /*
- * A drain waits for the jobs that execute when it is called, and cannot list them: their number is
+ * A drain waits for the jobs that execute when it is called. It cannot list them: their number is
  * all there is. So it ends the epoch. Each job that is let in under the lock remembers the present
- * epoch, and each drain the one that it ended: so its jobs are those with that number or an older
- * one. It counts, in `left`, those of them that the drains before it do not wait for:
+ * epoch, and each drain the one that it ended. So a drain's jobs are those with that number or an
+ * older one. It counts in `left` those of them that the drains before it do not wait for:
  *
  *   D1   left = the jobs that execute, with an epoch above that of the drain before it (if there is
  *        one) and up to its own
@@ -15,8 +15,8 @@
  * One that gives up leaves what it has to the next, which waits for those jobs too.
  *
  * A job that took the fast way does not know the epoch, and says 0, the oldest. The fast way is
- * shut while anybody drains; so when the job ends, it has been there since before the first of
- * those that drain now, and that is where 0 leads.
+ * shut while a drain waits. So when the job ends, it has been there since before the first of the
+ * drains that wait now, and 0 leads to that one.
  *
  * Why no drain sleeps on: `left` goes down only in weighted_sem_job_ends_. That lets go every drain
  * that has none left, nor has one before it. A drain that gives up takes nothing from the others.

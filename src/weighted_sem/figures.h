@@ -27,7 +27,7 @@ PLIM_SLOW_ int weighted_sem_resize_(weighted_sem *w, uint64_t total)
     s.word += (total - plim_load_relaxed_(&w->total)) * WEIGHTED_SEM_UNIT_;
     plim_store_relaxed_(&w->total, total);
     PLIM_PROBE_(limit, w, total);
-    /* Everybody queues up again: whoever may not wait any more is sent away. */
+    /* Everybody queues up again. Those that may not wait any more are sent away. */
     uint64_t demand = 0;
     for (plim_node_ *next, *node = w->queue.first; node != NULL; node = next) {
         weighted_sem_sleeper_ *at = (weighted_sem_sleeper_ *)(void *)node;
