@@ -3255,16 +3255,16 @@ enum { PLIM_AWAITS_ = -1 }; /* a limiter's answer: it waits from here on */
  *   queue         from the word to what runs next, under the lock
  *   turn          and the sleep between two
  *   descriptor    for a loop that lives in another one
- *   run, thread   who runs it: the caller's thread, or one of its own
+ *   run, thread   the thread that runs it: the caller's, or one of its own
  *   post, call, timer_calls, offload, coroutines
  *   close         the end
  *   init, calls   the API, with its fast paths
  *   health
  *
- * Two things are shared. The word is all that a poster touches, with one compare-exchange. The
- * lock protects the rest, and is held for a few instructions: by the loop once for each task that
- * it takes, and by those who cancel, start timers, close, or ask. Nobody's function is ever called
- * under it. So a cancel has a definite answer: it and the loop cannot both have the task.
+ * Two things are shared. The word is all that a poster touches, with one compare-exchange. The lock
+ * protects the rest, and is held for a few instructions: by the loop once for each task that it
+ * takes, and by calls that cancel, start timers, close, or ask. No function of the user's is ever
+ * called under it. So a cancel has a definite answer: it and the loop cannot both have the task.
  */
 
 /* ==== src/loop_scheduler/types.h ============================================================== */
@@ -3329,9 +3329,9 @@ struct loop_scheduler_timer {
  *   ARMED    timers_          the loop, when it is due: FIRED; if it is periodic it stays ARMED,
  *                             for the next time. timer_cancel, close: UNTOLD
  *   FIRED    nothing          timer_start: ARMED
- *   UNTOLD   queue_, by       timer_start: ARMED; if it has not been told yet, it never is
- *            told_, until it
- *            is told
+ *   UNTOLD   queue_, by       timer_start: ARMED; if told_ has not run yet, it never tells
+ *            told_, until
+ *            that runs
  *
  * From any of them timer_start leads to ARMED, anew. The timer of a coroutine is made IDLE when the
  * coroutine goes on before it is due.
@@ -3452,12 +3452,12 @@ enum { LOOP_SCHEDULER_LINE_ = 64 };
  * The loop. Its lock is that of place_.
  *
  *   by posters         word_, runner_, slow_, max_queue_, without the lock; room_, by its own
- *                      steps; fd_write_, by whoever has cleared WATCHED, which comes with it
+ *                      steps; fd_write_, by the poster that has cleared WATCHED: that publishes it
  *   by the loop's      fresh_, fresh_busy_, was_woken_, awake_at_, cpus_, brief_, rounds_. It alone
  *   thread alone       changes since_ and suspended_, under the lock, and so reads them without it
- *   atomic             stop_: anybody sets it. stage_, next_timer_: change under the lock, and are
- *                      read without it as a hint. fresh_count_, for others to see. rejected_ and
- *                      wakers_, by their own steps
+ *   atomic             stop_: any thread sets it. stage_, next_timer_: change under the lock, and
+ *                      are read without it as a hint. fresh_count_, for others to see. rejected_
+ *                      and wakers_, by their own steps
  *   constant           slow_, max_queue_, and what stands under that heading
  *   under the lock     everything else
  *
@@ -3543,7 +3543,7 @@ enum {
  *                         the thread, if it leaves the loop before that: GONE
  *   RUNNING     set       the thread, when it leaves the loop: LEFT
  *   GONE        not set   start, when it has noted thread_: LEFT
- *   LEFT        set       whoever joins it: JOINING
+ *   LEFT        set       a thread that joins it: JOINING
  *   JOINING     set       the same, when it is joined: NO_THREAD
  */
 enum {
@@ -3595,10 +3595,10 @@ static inline bool loop_scheduler_is_current(const loop_scheduler *l)
  *          to 8 bytes, so the low bits are free. A poster puts its task there, the loop takes them
  *          all at once, leaving none.
  * ASLEEP   The loop sleeps on the low half of the word, or is about to. Set by the loop in the step
- *          that finds no task; cleared in the step that publishes one, and whoever has cleared it
- *          makes the one wake-up call. Or cleared by the loop itself when it is awake again.
- * WATCHED  Likewise, but nobody sleeps here: somebody waits for the descriptor, and whoever clears
- *          the bit makes it readable.
+ *          that finds no task. Cleared in the step that publishes one: the thread that has cleared
+ *          it makes the one wake-up call. Or cleared by the loop itself when it is awake again.
+ * WATCHED  Likewise, but no thread sleeps here. The user waits for the descriptor, and the thread
+ *          that clears the bit makes it readable.
  * CLOSED   Set once, by close. Posts are refused from then on, except what the loop still waits
  *          for: posts of its own tasks, ends of works, resumed coroutines.
  *
@@ -3607,16 +3607,17 @@ static inline bool loop_scheduler_is_current(const loop_scheduler *l)
  * Why no post is forgotten. It is in the word when the poster's step has been made. If the loop is
  * awake, it looks at the word before it sleeps, and cannot set ASLEEP in a word with a task in it:
  * one compare-exchange decides between them. If ASLEEP was there first, the poster's step clears
- * it, and the wake-up call follows; the loop, should it be on its way to sleep, tells the kernel to
+ * it, and the wake-up call follows. If the loop is on its way to sleep then, it tells the kernel to
  * look for ASLEEP in the low half, where it is no more.
  *
- * Why a closed loop runs all it has accepted. CLOSED is set by a step of the same word, so a post
- * is either before it, and the loop, which looks at the word after it, finds it; or it is refused.
+ * Why a closed loop runs all it has accepted. CLOSED is set by a step of the same word. If a post
+ * comes before it, the loop finds it, since it looks at the word after that step. If it comes
+ * later, it is refused.
  *
- * Memory orders. A post releases, and the step that takes the tasks acquires: what the posters did
- * has happened for the loop. Each step is a read-modify-write, so those in between continue the
- * release sequences of all earlier posts. No poster follows NEWEST: that the task which was there
- * has been taken, run, freed, posted again meanwhile does not matter, it is still the one before.
+ * Memory orders. A post releases, and the step that takes the tasks acquires: the loop sees what
+ * the posters did. Each step is a read-modify-write, so those in between continue the release
+ * sequences of all earlier posts. No poster follows NEWEST. The task which was there may have been
+ * taken, run, freed and posted again in the meantime: it is still the one before.
  */
 #define LOOP_SCHEDULER_CLOSED_ ((uint64_t)1)
 #define LOOP_SCHEDULER_ASLEEP_ ((uint64_t)2)
@@ -3711,7 +3712,7 @@ static inline void loop_scheduler_rouse_locked_(loop_scheduler *l)
     }
 }
 
-/* Clears a bit that the loop has set for itself; false if somebody else has. Relaxed: it publishes
+/* Clears a bit that the loop has set for itself; false if a poster has. Relaxed: it publishes
  * nothing. */
 PLIM_SLOW_ bool loop_scheduler_clear_(loop_scheduler *l, uint64_t bit)
 {
@@ -3961,10 +3962,10 @@ static inline void loop_scheduler_count_sleep_(loop_scheduler *l)
 }
 
 /*
- * One turn: what is due and what is queued when it begins. Up to 64 of each by turns; then the
- * clock is read again, so that neither holds up the other, and timers that have become due
- * meanwhile are called in time. What is started or posted meanwhile waits. Says whether anything
- * ran. since_ is the time when it begins, and when it ends.
+ * One turn: what is due and what is queued when it begins. It alternates, up to 64 of each. Then
+ * the clock is read again, so that neither holds up the other, and timers that have become due in
+ * the meantime are called in time. What is started or posted during the turn waits. Says whether
+ * anything ran. since_ is the time when it begins, and when it ends.
  */
 enum { LOOP_SCHEDULER_ROUND_ = 64 };
 PLIM_HOT_ bool loop_scheduler_turn_(loop_scheduler *l)
@@ -4017,9 +4018,9 @@ PLIM_HOT_ bool loop_scheduler_turn_(loop_scheduler *l)
     return ran;
 }
 
-/* Looks for a while whether something is posted. If the last sleep was over at once, the CPU is
- * offered first: where it is shared with the poster, each wake-up takes it away from that one, and
- * there would be one for every few tasks (450 ns a task instead of 15). */
+/* Looks for a while whether something is posted. If the last sleep was over at once, it offers the
+ * CPU first. Where the CPU is shared with the poster, each wake-up takes it away from that thread,
+ * and there would be one wake-up for every few tasks (450 ns a task instead of 15). */
 PLIM_SLOW_ void loop_scheduler_spin_(loop_scheduler *l)
 {
     int looks = PLIM_SPIN;
@@ -4096,7 +4097,7 @@ PLIM_SLOW_ void loop_scheduler_sleep_(loop_scheduler *l, int64_t until)
         plim_park_(&l->word_, PLIM_LANE_NORMAL, plim_half_(word, PLIM_LANE_NORMAL),
                    timer < until ? timer : until);
     }
-    /* If somebody else has cleared ASLEEP, it has made a wake-up call. */
+    /* If another thread has cleared ASLEEP, it has made a wake-up call. */
     l->was_woken_ = !loop_scheduler_clear_(l, LOOP_SCHEDULER_ASLEEP_);
     l->awake_at_ = loop_scheduler_now_(l);
     l->brief_ = l->awake_at_ - before < PLIM_HURRIED_NS_;
@@ -4229,7 +4230,7 @@ static inline bool loop_scheduler_watch_fd_(loop_scheduler *l)
     return true;
 }
 
-/* Somebody runs the loop: nobody has to signal. Reads away what others have signalled. */
+/* A thread runs the loop, so none has to signal. Reads away what others have signalled. */
 static inline void loop_scheduler_unwatch_fd_(loop_scheduler *l)
 {
     if (loop_scheduler_clear_(l, LOOP_SCHEDULER_WATCHED_)) {
@@ -4280,15 +4281,15 @@ PLIM_SLOW_ int loop_scheduler_enter_(loop_scheduler *l, bool own_thread)
 }
 
 /*
- * Waits until something has changed, at most until then. Under the lock, which is let go in
+ * Waits until something has changed, at most until then. Under the lock, which is released in
  * between. The caller looks again whether it was what it waits for, and at the clock.
  *
- * Why no change goes unnoticed. Four things are waited for: that a closed loop is over and its
- * thread out of it, that nobody runs it, that its own thread has left it or need not do so any
- * more, and that this thread is joined, or can be. All of them come under the lock: when a thread
+ * Why no change goes unnoticed. Threads wait for four things: that a closed loop is over and its
+ * thread out of it; that no thread runs it; that its own thread has left it or need not do so any
+ * more; that this thread is joined, or can be. All of them come under the lock: when a thread
  * leaves the loop, when start knows its thread or that there is none, when a thread is joined, and
- * when closing begins. Each of these four sections ends all waits, by unlock_and_wake_. Whoever
- * waits has looked, and joined the list, in one section: so it saw the change, or is woken by it.
+ * when closing begins. Each of these four sections ends all waits, by unlock_and_wake_. A waiter
+ * looks, and joins the list, in one section. So it saw the change, or is woken by it.
  */
 PLIM_SLOW_ void loop_scheduler_wait_(loop_scheduler *l, int64_t until)
 {
@@ -4317,7 +4318,7 @@ PLIM_SLOW_ void loop_scheduler_unlock_and_wake_(loop_scheduler *l)
     }
 }
 
-/* And ends to run it. Once the lock is let go somebody else may run, close and destroy it. */
+/* And stops running it. Once the lock is released, another thread may run, close and destroy it. */
 PLIM_SLOW_ void loop_scheduler_leave_(loop_scheduler *l, bool own_thread)
 {
     int64_t now = loop_scheduler_now_(l);
@@ -4425,15 +4426,15 @@ PLIM_SLOW_ plim_worker_result loop_scheduler_thread_(void *arg)
     return 0;
 }
 
-/* Has the loop's own thread been told to stop, and not left the loop yet? */
+/* Was the loop's own thread stopped, and has it not left the loop yet? */
 static inline bool loop_scheduler_is_stopping_(const loop_scheduler *l)
 {
     return loop_scheduler_has_thread_(l) && loop_scheduler_stops_(l);
 }
 
-/* Joins the loop's own thread, if it has left the loop, or waits until somebody else has. Under the
- * lock, which is let go in between. This is not a wait for the loop: somebody else may run that by
- * now. */
+/* Joins the loop's own thread, if it has left the loop, or waits until another thread has. Under
+ * the lock, which is released in between. This is not a wait for the loop: another thread may run
+ * that by now. */
 PLIM_SLOW_ void loop_scheduler_reap_(loop_scheduler *l)
 {
     while (l->thread_state_ > LOOP_SCHEDULER_RUNNING_) {
@@ -4451,9 +4452,8 @@ PLIM_SLOW_ void loop_scheduler_reap_(loop_scheduler *l)
     }
 }
 
-/* The same, and before that waits for a thread that has been told to stop: 0, EDEADLK. Not by a
- * join, for the loop may be closed in the meantime. Then the thread stays, for works that may wait
- * for us. */
+/* The same, and before that waits for a thread that was stopped: 0, EDEADLK. Not by a join, for the
+ * loop may be closed in the meantime. Then the thread stays, for works that may wait for us. */
 PLIM_SLOW_ int loop_scheduler_reap_stopped_(loop_scheduler *l)
 {
     if (loop_scheduler_is_stopping_(l)) {
@@ -4560,9 +4560,9 @@ static inline void loop_scheduler_append_fresh_(loop_scheduler *l, loop_schedule
 }
 
 /*
- * A post of the loop's own thread needs no atomic step, unless others have posted meanwhile: then
- * it goes behind theirs. (A signal handler that has interrupted this very thread in the middle of
- * it, or when it was about to sleep, goes to the word, too.)
+ * A post of the loop's own thread needs no atomic step, unless others have posted in the meantime:
+ * then it goes behind theirs. (A signal handler that has interrupted this very thread in the middle
+ * of it, or when it was about to sleep, goes to the word, too.)
  */
 static inline bool loop_scheduler_needs_no_step_(const loop_scheduler *l, uint64_t word)
 {
@@ -4593,8 +4593,8 @@ PLIM_SLOW_ int loop_scheduler_await_room_(loop_scheduler *l, int64_t timeout_ns)
 
 enum { LOOP_SCHEDULER_AT_ONCE_ = -1 }; /* a timeout: EAGAIN, and not ETIMEDOUT */
 
-/* Acquires, because it may be asked by somebody who knows nothing else of the task: if it says no,
- * the loop has let go of the task. */
+/* Acquires, because the caller may know nothing else of the task: if the answer is no, the loop has
+ * released the task. */
 static inline bool loop_scheduler_is_queued_(const loop_scheduler_task *task)
 {
     uint64_t state = plim_load_acquire_(&task->state_) & LOOP_SCHEDULER_STATE_;
@@ -4784,7 +4784,7 @@ PLIM_SLOW_ int loop_scheduler_call_slow_(loop_scheduler *l, int (*fn)(void *), v
 
 /* Starting and cancelling timers. */
 
-/* The cancellation of a timer is told. */
+/* The cancelled timer gets its ECANCELED. */
 static inline void loop_scheduler_tell_timer_(loop_scheduler_task *task, int status)
 {
     loop_scheduler_timer *timer =
@@ -4819,7 +4819,7 @@ static inline bool loop_scheduler_is_firing_(const loop_scheduler *l,
     return l->running_ == timer && l->what_ == LOOP_SCHEDULER_TIMER_;
 }
 
-/* `closing`: even if the loop is being closed, as long as whoever closes has time. */
+/* `closing`: even if the loop is being closed, as long as the thread that closes has time. */
 PLIM_CALLED_ int loop_scheduler_start_timer_(loop_scheduler *l, loop_scheduler_timer *timer,
                                              int64_t delay_ns, int64_t period_ns, bool closing)
 {
@@ -5020,14 +5020,14 @@ static inline plim_executor loop_scheduler_executor(loop_scheduler *l)
 /* Coroutines: what they wait for, and how they go on. */
 
 /*
- * A coroutine runs until it waits for something; then its function returns, and is called again
- * when that has come, by a timer, the end of a work, or a task of its own. It jumps to where it was
- * by a switch over the line.
+ * A coroutine runs until it waits for something. Then its function returns. When that has come, its
+ * function is called again, by a timer, the end of a work, or a task of its own. It jumps to where
+ * it was by a switch over the line.
  *
- * One that awaits an event is in the event's list, under its lock. Whoever takes it off, the setter
- * or the loop (a timeout, the end), resumes it; so that happens once. One that waits for a limiter
- * does so by await_: see core/await.h. The loop has a list of its own of those that wait, to find
- * them when it is closed.
+ * One that awaits an event is in the event's list, under its lock. The setter, or the loop (a
+ * timeout, the end), takes it off and resumes it, so that happens once. One that waits for a
+ * limiter does so by await_: see core/await.h. The loop has a list of its own of those that wait,
+ * to find them when it is closed.
  */
 static inline void loop_scheduler_resume_(loop_scheduler_coroutine *co, int status)
 {
@@ -5530,16 +5530,16 @@ PLIM_SLOW_ void loop_scheduler_lost_its_way_(loop_scheduler_coroutine *co)
  *
  *   stage      what it means                         moved by, to
  *   OPEN       all is accepted                       close: DRAINING, ABORTING
- *   DRAINING   tasks may still post and offload      close with NOW, or whoever sees that the time
- *                                                    of a closer is over: ABORTING; the loop, when
- *                                                    nothing is left: OVER
- *   ABORTING   what is queued is told ECANCELED      the loop, when nothing is left: OVER
+ *   DRAINING   tasks may still post and offload      close with NOW, or a thread that sees that the
+ *                                                    time of a closer is over: ABORTING; the loop,
+ *                                                    when nothing is left: OVER
+ *   ABORTING   what is queued gets ECANCELED         the loop, when nothing is left: OVER
  *   OVER       nothing is left, nothing is accepted  nobody: the loop's thread leaves it
  *
- * It begins under the lock: stage_ is changed and all timers are cancelled in one section, and none
- * is started later, except by coroutines: those that have been told, and those that wait for a
- * limiter during a drain. Their waits may last until somebody who closes has no time left, and then
- * are cancelled, too, in the section that makes until_ 0.
+ * It begins under the lock. One section changes stage_ and cancels all timers, and none is started
+ * later. Coroutines are the exception: those that had their ECANCELED, and those that wait for a
+ * limiter during a drain. Their waits may last until a thread that closes has no time left. Then
+ * the section that makes until_ 0 cancels them, too.
  */
 
 /* All timers are to be told that they are cancelled, in the order of their deadlines. */
@@ -5582,10 +5582,10 @@ PLIM_SLOW_ bool loop_scheduler_any_waits_for_limiter_(const loop_scheduler *l)
 /*
  * After a turn of a loop that is being closed: what remains to be done?
  *
- * Why it is over when it is. The word is CLOSED, so what could still come is from the loop's own
- * tasks, of which none runs, from works and from those who set events, and both are counted. A
- * signal handler on this thread may post until it sees OVER. So the loop looks once more after it
- * has set that, and takes it back if there was one. Only that handler can have seen it.
+ * Why it is over when it is. The word is CLOSED, so only three can still bring something: the
+ * loop's own tasks, of which none runs, works, and those who set events. The last two are counted.
+ * A signal handler on this thread may post until it sees OVER. So the loop looks once more after it
+ * has set that, and takes it back if there was a post. Only that handler can have seen it.
  */
 PLIM_SLOW_ void loop_scheduler_wind_up_(loop_scheduler *l)
 {
@@ -5655,7 +5655,7 @@ PLIM_SLOW_ void loop_scheduler_close_here_(loop_scheduler *l, int64_t until)
     } while (end == 0 ? turns < LOOP_SCHEDULER_LAST_TURNS_ : end == ETIMEDOUT && !late);
 }
 
-/* Does nobody run it, so that whoever closes it may? Under the lock. */
+/* Does no thread run it, so that the one that closes it may? Under the lock. */
 static inline bool loop_scheduler_is_left_alone_(const loop_scheduler *l)
 {
     return plim_load_relaxed_(&l->place_.goal.thread) == 0 && !loop_scheduler_has_thread_(l);
@@ -5668,7 +5668,7 @@ static inline bool loop_scheduler_has_ended_(const loop_scheduler *l)
     return loop_scheduler_stage_(l) == PLIM_OVER_ && runs_it == 0;
 }
 
-/* Runs what is left, unless somebody else was faster. Under the lock, which is let go. */
+/* Runs what is left, unless another thread was faster. Under the lock, which is released. */
 static inline void loop_scheduler_end_here_(loop_scheduler *l, int64_t until)
 {
     loop_scheduler_unlock_(l);
@@ -5680,7 +5680,8 @@ static inline void loop_scheduler_end_here_(loop_scheduler *l, int64_t until)
 }
 
 /* Waits for the end, or runs what is left, until then. When the time is over, what has not begun is
- * ended: by whoever runs the loop, or here if nobody does. Under the lock, which is let go. */
+ * ended: by the thread that runs the loop, or here if none does. Under the lock, which is
+ * released. */
 PLIM_SLOW_ void loop_scheduler_wait_for_end_(loop_scheduler *l, int64_t until)
 {
     bool late = false;
@@ -5697,8 +5698,8 @@ PLIM_SLOW_ void loop_scheduler_wait_for_end_(loop_scheduler *l, int64_t until)
     }
 }
 
-/* Without waiting for the end. If nobody runs the loop, DRAIN leaves what is queued to whoever runs
- * it next; NOW has nothing to run, but tells it here. */
+/* Without waiting for the end. If no thread runs the loop, DRAIN leaves what is queued to the next
+ * that does. NOW has nothing to run, but cancels it here. */
 static inline void loop_scheduler_look_for_end_(loop_scheduler *l)
 {
     if (!loop_scheduler_has_ended_(l) && loop_scheduler_is_left_alone_(l) &&

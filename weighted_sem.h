@@ -2960,15 +2960,15 @@ static inline void plim_crew_dismiss_(plim_crew_ *crew)
  * AVAILABLE  41 bits, signed. Weight that nobody has; negative after a resize below what is taken.
  * EXECUTING  20 bits. Jobs that have some of the rest, at least 1 each; what they do not have is
  *            bare weight. A job changes both in one step.
- * CLOSED     Nobody is let in. Set once.
- * WATCHED    See the gate, above, for both of them and for memory orders. Somebody is concerned by
- * HELD       the next change if it waits to get in, or for jobs to end, or for weight to be free.
+ * CLOSED     No caller is let in. Set once.
+ * WATCHED    See the gate, above, for both of them and for memory orders. The next change concerns
+ * HELD       threads that wait to get in, or for jobs to end, or for weight to be free.
  *
- * The fast way takes or gives weight. What can end the wait of a caller is weight given back, a
- * resize, the end of the wait of somebody before it, or close: so each section that does one of the
- * first three ends by admitting whoever fits, and close sends everybody away. What can end a drain
- * is the end of a job, and each section that ends one looks after them. What can end a drain_all is
- * any of these, and every section looks after them.
+ * The fast way takes or gives weight. Four things can end the wait of a caller: weight given back,
+ * a resize, the end of the wait of a caller before it, and close. Each section that does one of the
+ * first three ends by admitting those who fit, and close sends all away. The end of a job can end a
+ * drain, and each section that ends a job looks after the drains. Any of these can end a drain_all,
+ * and every section looks after them.
  */
 #define WEIGHTED_SEM_CLOSED_ ((uint64_t)1 << 2)
 #define WEIGHTED_SEM_JOB_ONE_ ((uint64_t)1 << 3)
@@ -3042,7 +3042,7 @@ typedef struct weighted_sem_task_ {
     uint64_t epoch; /* in which it was let in, see "Drains" */
 } weighted_sem_task_;
 
-/* Somebody who sleeps: a caller in the queue, or a drain. */
+/* A sleeper: a caller in the queue, or a drain. */
 typedef struct weighted_sem_sleeper_ {
     plim_waiter_ waiter;     /* the first member, as the node is in it */
     bool job;                /* in the queue: it wants to execute, not just bare weight */
@@ -3113,8 +3113,8 @@ typedef struct weighted_sem_fixed_ {
 } weighted_sem_fixed_;
 
 /*
- * What the lock guards. The fast way changes the word by a compare-exchange; while the lock is held
- * or somebody waits, only its holder changes it (see the gate).
+ * What the lock guards. The fast way changes the word by a compare-exchange. While the lock is held
+ * or a caller waits, only the lock's holder changes it (see the gate).
  *
  *   constant         slow, fixed
  *   anybody's        started, completed, failed: counters, each by one atomic step
@@ -3682,26 +3682,26 @@ static inline void weighted_sem_leave_queue_(weighted_sem *w, weighted_sem_sleep
 /* Workers: the threads that run background jobs. */
 
 /*
- * Tasks that were admitted go through a list to whichever worker looks first. A worker is idle
- * while it has no task. Of the idle ones some are searching: awake, or being woken; the others are
+ * Tasks that were admitted go through a list to the first worker that looks. A worker is idle while
+ * it has no task. Of the idle ones some are searching: awake, or being woken. The others are
  * parked.
  *
  *   B1   ready <= idle <= threads <= the slots that there are
  *   B2   ready > 0 only if a worker is on its way: searching, or about to leave after a long sleep
  *
  * B1 gives each task a worker that does nothing else. A start that would break it creates a thread,
- * for that very task. B2 says that the workers come: whoever adds a task, or takes one and leaves
- * others behind, wakes a parked worker if none is searching (weighted_sem_rouse_). A worker does so
- * before it runs its task. So no task waits for the body of another, however long it takes; and of
- * many tasks with short bodies, two or three workers do all, while the others sleep.
+ * for that very task. B2 says that the workers come. A section that adds a task, or takes one and
+ * leaves others behind, wakes a parked worker if none is searching (weighted_sem_rouse_). A worker
+ * does so before it runs its task. So no task waits for the body of another, however long it takes.
+ * If many tasks have short bodies, two or three workers do all, while the others sleep.
  *
  * Why B2 holds. The last worker that searches takes a task, and wakes another if there are more; or
  * it parks, but only if there is none. A parked worker whose time is over takes a task, if there is
  * one, before it leaves: so a start may count on it, although it cannot wake it any more.
  *
- * A start that had to wait is admitted by somebody else, who hands its task over in the same
- * section. A worker that has just ended a task counts itself as searching before that: so it wakes
- * nobody for a task that it takes itself.
+ * Another thread admits a start that had to wait, and hands its task over in the same section. A
+ * worker that has just ended a task counts itself as searching before that. So it wakes no other
+ * for a task that it takes itself.
  */
 
 /* Stores the error of a job, or counts it as dropped. */

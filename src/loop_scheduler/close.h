@@ -5,16 +5,16 @@
  *
  *   stage      what it means                         moved by, to
  *   OPEN       all is accepted                       close: DRAINING, ABORTING
- *   DRAINING   tasks may still post and offload      close with NOW, or whoever sees that the time
- *                                                    of a closer is over: ABORTING; the loop, when
- *                                                    nothing is left: OVER
- *   ABORTING   what is queued is told ECANCELED      the loop, when nothing is left: OVER
+ *   DRAINING   tasks may still post and offload      close with NOW, or a thread that sees that the
+ *                                                    time of a closer is over: ABORTING; the loop,
+ *                                                    when nothing is left: OVER
+ *   ABORTING   what is queued gets ECANCELED         the loop, when nothing is left: OVER
  *   OVER       nothing is left, nothing is accepted  nobody: the loop's thread leaves it
  *
- * It begins under the lock: stage_ is changed and all timers are cancelled in one section, and none
- * is started later, except by coroutines: those that have been told, and those that wait for a
- * limiter during a drain. Their waits may last until somebody who closes has no time left, and then
- * are cancelled, too, in the section that makes until_ 0.
+ * It begins under the lock. One section changes stage_ and cancels all timers, and none is started
+ * later. Coroutines are the exception: those that had their ECANCELED, and those that wait for a
+ * limiter during a drain. Their waits may last until a thread that closes has no time left. Then
+ * the section that makes until_ 0 cancels them, too.
  */
 
 /* All timers are to be told that they are cancelled, in the order of their deadlines. */
@@ -57,10 +57,10 @@ PLIM_SLOW_ bool loop_scheduler_any_waits_for_limiter_(const loop_scheduler *l)
 /*
  * After a turn of a loop that is being closed: what remains to be done?
  *
- * Why it is over when it is. The word is CLOSED, so what could still come is from the loop's own
- * tasks, of which none runs, from works and from those who set events, and both are counted. A
- * signal handler on this thread may post until it sees OVER. So the loop looks once more after it
- * has set that, and takes it back if there was one. Only that handler can have seen it.
+ * Why it is over when it is. The word is CLOSED, so only three can still bring something: the
+ * loop's own tasks, of which none runs, works, and those who set events. The last two are counted.
+ * A signal handler on this thread may post until it sees OVER. So the loop looks once more after it
+ * has set that, and takes it back if there was a post. Only that handler can have seen it.
  */
 PLIM_SLOW_ void loop_scheduler_wind_up_(loop_scheduler *l)
 {
@@ -130,7 +130,7 @@ PLIM_SLOW_ void loop_scheduler_close_here_(loop_scheduler *l, int64_t until)
     } while (end == 0 ? turns < LOOP_SCHEDULER_LAST_TURNS_ : end == ETIMEDOUT && !late);
 }
 
-/* Does nobody run it, so that whoever closes it may? Under the lock. */
+/* Does no thread run it, so that the one that closes it may? Under the lock. */
 static inline bool loop_scheduler_is_left_alone_(const loop_scheduler *l)
 {
     return plim_load_relaxed_(&l->place_.goal.thread) == 0 && !loop_scheduler_has_thread_(l);
@@ -143,7 +143,7 @@ static inline bool loop_scheduler_has_ended_(const loop_scheduler *l)
     return loop_scheduler_stage_(l) == PLIM_OVER_ && runs_it == 0;
 }
 
-/* Runs what is left, unless somebody else was faster. Under the lock, which is let go. */
+/* Runs what is left, unless another thread was faster. Under the lock, which is released. */
 static inline void loop_scheduler_end_here_(loop_scheduler *l, int64_t until)
 {
     loop_scheduler_unlock_(l);
@@ -155,7 +155,8 @@ static inline void loop_scheduler_end_here_(loop_scheduler *l, int64_t until)
 }
 
 /* Waits for the end, or runs what is left, until then. When the time is over, what has not begun is
- * ended: by whoever runs the loop, or here if nobody does. Under the lock, which is let go. */
+ * ended: by the thread that runs the loop, or here if none does. Under the lock, which is
+ * released. */
 PLIM_SLOW_ void loop_scheduler_wait_for_end_(loop_scheduler *l, int64_t until)
 {
     bool late = false;
@@ -172,8 +173,8 @@ PLIM_SLOW_ void loop_scheduler_wait_for_end_(loop_scheduler *l, int64_t until)
     }
 }
 
-/* Without waiting for the end. If nobody runs the loop, DRAIN leaves what is queued to whoever runs
- * it next; NOW has nothing to run, but tells it here. */
+/* Without waiting for the end. If no thread runs the loop, DRAIN leaves what is queued to the next
+ * that does. NOW has nothing to run, but cancels it here. */
 static inline void loop_scheduler_look_for_end_(loop_scheduler *l)
 {
     if (!loop_scheduler_has_ended_(l) && loop_scheduler_is_left_alone_(l) &&

@@ -1,14 +1,14 @@
 /* Coroutines: what they wait for, and how they go on. */
 
 /*
- * A coroutine runs until it waits for something; then its function returns, and is called again
- * when that has come, by a timer, the end of a work, or a task of its own. It jumps to where it was
- * by a switch over the line.
+ * A coroutine runs until it waits for something. Then its function returns. When that has come, its
+ * function is called again, by a timer, the end of a work, or a task of its own. It jumps to where
+ * it was by a switch over the line.
  *
- * One that awaits an event is in the event's list, under its lock. Whoever takes it off, the setter
- * or the loop (a timeout, the end), resumes it; so that happens once. One that waits for a limiter
- * does so by await_: see core/await.h. The loop has a list of its own of those that wait, to find
- * them when it is closed.
+ * One that awaits an event is in the event's list, under its lock. The setter, or the loop (a
+ * timeout, the end), takes it off and resumes it, so that happens once. One that waits for a
+ * limiter does so by await_: see core/await.h. The loop has a list of its own of those that wait,
+ * to find them when it is closed.
  */
 static inline void loop_scheduler_resume_(loop_scheduler_coroutine *co, int status)
 {

@@ -123,7 +123,7 @@ static inline bool loop_scheduler_watch_fd_(loop_scheduler *l)
     return true;
 }
 
-/* Somebody runs the loop: nobody has to signal. Reads away what others have signalled. */
+/* A thread runs the loop, so none has to signal. Reads away what others have signalled. */
 static inline void loop_scheduler_unwatch_fd_(loop_scheduler *l)
 {
     if (loop_scheduler_clear_(l, LOOP_SCHEDULER_WATCHED_)) {

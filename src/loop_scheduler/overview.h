@@ -8,14 +8,14 @@
  *   queue         from the word to what runs next, under the lock
  *   turn          and the sleep between two
  *   descriptor    for a loop that lives in another one
- *   run, thread   who runs it: the caller's thread, or one of its own
+ *   run, thread   the thread that runs it: the caller's, or one of its own
  *   post, call, timer_calls, offload, coroutines
  *   close         the end
  *   init, calls   the API, with its fast paths
  *   health
  *
- * Two things are shared. The word is all that a poster touches, with one compare-exchange. The
- * lock protects the rest, and is held for a few instructions: by the loop once for each task that
- * it takes, and by those who cancel, start timers, close, or ask. Nobody's function is ever called
- * under it. So a cancel has a definite answer: it and the loop cannot both have the task.
+ * Two things are shared. The word is all that a poster touches, with one compare-exchange. The lock
+ * protects the rest, and is held for a few instructions: by the loop once for each task that it
+ * takes, and by calls that cancel, start timers, close, or ask. No function of the user's is ever
+ * called under it. So a cancel has a definite answer: it and the loop cannot both have the task.
  */

@@ -18,9 +18,9 @@ static inline void loop_scheduler_append_fresh_(loop_scheduler *l, loop_schedule
 }
 
 /*
- * A post of the loop's own thread needs no atomic step, unless others have posted meanwhile: then
- * it goes behind theirs. (A signal handler that has interrupted this very thread in the middle of
- * it, or when it was about to sleep, goes to the word, too.)
+ * A post of the loop's own thread needs no atomic step, unless others have posted in the meantime:
+ * then it goes behind theirs. (A signal handler that has interrupted this very thread in the middle
+ * of it, or when it was about to sleep, goes to the word, too.)
  */
 static inline bool loop_scheduler_needs_no_step_(const loop_scheduler *l, uint64_t word)
 {
@@ -51,8 +51,8 @@ PLIM_SLOW_ int loop_scheduler_await_room_(loop_scheduler *l, int64_t timeout_ns)
 
 enum { LOOP_SCHEDULER_AT_ONCE_ = -1 }; /* a timeout: EAGAIN, and not ETIMEDOUT */
 
-/* Acquires, because it may be asked by somebody who knows nothing else of the task: if it says no,
- * the loop has let go of the task. */
+/* Acquires, because the caller may know nothing else of the task: if the answer is no, the loop has
+ * released the task. */
 static inline bool loop_scheduler_is_queued_(const loop_scheduler_task *task)
 {
     uint64_t state = plim_load_acquire_(&task->state_) & LOOP_SCHEDULER_STATE_;

@@ -36,15 +36,15 @@ PLIM_SLOW_ int loop_scheduler_enter_(loop_scheduler *l, bool own_thread)
 }
 
 /*
- * Waits until something has changed, at most until then. Under the lock, which is let go in
+ * Waits until something has changed, at most until then. Under the lock, which is released in
  * between. The caller looks again whether it was what it waits for, and at the clock.
  *
- * Why no change goes unnoticed. Four things are waited for: that a closed loop is over and its
- * thread out of it, that nobody runs it, that its own thread has left it or need not do so any
- * more, and that this thread is joined, or can be. All of them come under the lock: when a thread
+ * Why no change goes unnoticed. Threads wait for four things: that a closed loop is over and its
+ * thread out of it; that no thread runs it; that its own thread has left it or need not do so any
+ * more; that this thread is joined, or can be. All of them come under the lock: when a thread
  * leaves the loop, when start knows its thread or that there is none, when a thread is joined, and
- * when closing begins. Each of these four sections ends all waits, by unlock_and_wake_. Whoever
- * waits has looked, and joined the list, in one section: so it saw the change, or is woken by it.
+ * when closing begins. Each of these four sections ends all waits, by unlock_and_wake_. A waiter
+ * looks, and joins the list, in one section. So it saw the change, or is woken by it.
  */
 PLIM_SLOW_ void loop_scheduler_wait_(loop_scheduler *l, int64_t until)
 {
@@ -73,7 +73,7 @@ PLIM_SLOW_ void loop_scheduler_unlock_and_wake_(loop_scheduler *l)
     }
 }
 
-/* And ends to run it. Once the lock is let go somebody else may run, close and destroy it. */
+/* And stops running it. Once the lock is released, another thread may run, close and destroy it. */
 PLIM_SLOW_ void loop_scheduler_leave_(loop_scheduler *l, bool own_thread)
 {
     int64_t now = loop_scheduler_now_(l);

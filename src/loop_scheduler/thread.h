@@ -19,15 +19,15 @@ PLIM_SLOW_ plim_worker_result loop_scheduler_thread_(void *arg)
     return 0;
 }
 
-/* Has the loop's own thread been told to stop, and not left the loop yet? */
+/* Was the loop's own thread stopped, and has it not left the loop yet? */
 static inline bool loop_scheduler_is_stopping_(const loop_scheduler *l)
 {
     return loop_scheduler_has_thread_(l) && loop_scheduler_stops_(l);
 }
 
-/* Joins the loop's own thread, if it has left the loop, or waits until somebody else has. Under the
- * lock, which is let go in between. This is not a wait for the loop: somebody else may run that by
- * now. */
+/* Joins the loop's own thread, if it has left the loop, or waits until another thread has. Under
+ * the lock, which is released in between. This is not a wait for the loop: another thread may run
+ * that by now. */
 PLIM_SLOW_ void loop_scheduler_reap_(loop_scheduler *l)
 {
     while (l->thread_state_ > LOOP_SCHEDULER_RUNNING_) {
@@ -45,9 +45,8 @@ PLIM_SLOW_ void loop_scheduler_reap_(loop_scheduler *l)
     }
 }
 
-/* The same, and before that waits for a thread that has been told to stop: 0, EDEADLK. Not by a
- * join, for the loop may be closed in the meantime. Then the thread stays, for works that may wait
- * for us. */
+/* The same, and before that waits for a thread that was stopped: 0, EDEADLK. Not by a join, for the
+ * loop may be closed in the meantime. Then the thread stays, for works that may wait for us. */
 PLIM_SLOW_ int loop_scheduler_reap_stopped_(loop_scheduler *l)
 {
     if (loop_scheduler_is_stopping_(l)) {

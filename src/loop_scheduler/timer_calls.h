@@ -1,6 +1,6 @@
 /* Starting and cancelling timers. */
 
-/* The cancellation of a timer is told. */
+/* The cancelled timer gets its ECANCELED. */
 static inline void loop_scheduler_tell_timer_(loop_scheduler_task *task, int status)
 {
     loop_scheduler_timer *timer =
@@ -35,7 +35,7 @@ static inline bool loop_scheduler_is_firing_(const loop_scheduler *l,
     return l->running_ == timer && l->what_ == LOOP_SCHEDULER_TIMER_;
 }
 
-/* `closing`: even if the loop is being closed, as long as whoever closes has time. */
+/* `closing`: even if the loop is being closed, as long as the thread that closes has time. */
 PLIM_CALLED_ int loop_scheduler_start_timer_(loop_scheduler *l, loop_scheduler_timer *timer,
                                              int64_t delay_ns, int64_t period_ns, bool closing)
 {

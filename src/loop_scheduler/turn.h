@@ -136,10 +136,10 @@ static inline void loop_scheduler_count_sleep_(loop_scheduler *l)
 }
 
 /*
- * One turn: what is due and what is queued when it begins. Up to 64 of each by turns; then the
- * clock is read again, so that neither holds up the other, and timers that have become due
- * meanwhile are called in time. What is started or posted meanwhile waits. Says whether anything
- * ran. since_ is the time when it begins, and when it ends.
+ * One turn: what is due and what is queued when it begins. It alternates, up to 64 of each. Then
+ * the clock is read again, so that neither holds up the other, and timers that have become due in
+ * the meantime are called in time. What is started or posted during the turn waits. Says whether
+ * anything ran. since_ is the time when it begins, and when it ends.
  */
 enum { LOOP_SCHEDULER_ROUND_ = 64 };
 PLIM_HOT_ bool loop_scheduler_turn_(loop_scheduler *l)
@@ -192,9 +192,9 @@ PLIM_HOT_ bool loop_scheduler_turn_(loop_scheduler *l)
     return ran;
 }
 
-/* Looks for a while whether something is posted. If the last sleep was over at once, the CPU is
- * offered first: where it is shared with the poster, each wake-up takes it away from that one, and
- * there would be one for every few tasks (450 ns a task instead of 15). */
+/* Looks for a while whether something is posted. If the last sleep was over at once, it offers the
+ * CPU first. Where the CPU is shared with the poster, each wake-up takes it away from that thread,
+ * and there would be one wake-up for every few tasks (450 ns a task instead of 15). */
 PLIM_SLOW_ void loop_scheduler_spin_(loop_scheduler *l)
 {
     int looks = PLIM_SPIN;
@@ -271,7 +271,7 @@ PLIM_SLOW_ void loop_scheduler_sleep_(loop_scheduler *l, int64_t until)
         plim_park_(&l->word_, PLIM_LANE_NORMAL, plim_half_(word, PLIM_LANE_NORMAL),
                    timer < until ? timer : until);
     }
-    /* If somebody else has cleared ASLEEP, it has made a wake-up call. */
+    /* If another thread has cleared ASLEEP, it has made a wake-up call. */
     l->was_woken_ = !loop_scheduler_clear_(l, LOOP_SCHEDULER_ASLEEP_);
     l->awake_at_ = loop_scheduler_now_(l);
     l->brief_ = l->awake_at_ - before < PLIM_HURRIED_NS_;

@@ -58,9 +58,9 @@ struct loop_scheduler_timer {
  *   ARMED    timers_          the loop, when it is due: FIRED; if it is periodic it stays ARMED,
  *                             for the next time. timer_cancel, close: UNTOLD
  *   FIRED    nothing          timer_start: ARMED
- *   UNTOLD   queue_, by       timer_start: ARMED; if it has not been told yet, it never is
- *            told_, until it
- *            is told
+ *   UNTOLD   queue_, by       timer_start: ARMED; if told_ has not run yet, it never tells
+ *            told_, until
+ *            that runs
  *
  * From any of them timer_start leads to ARMED, anew. The timer of a coroutine is made IDLE when the
  * coroutine goes on before it is due.
@@ -181,12 +181,12 @@ enum { LOOP_SCHEDULER_LINE_ = 64 };
  * The loop. Its lock is that of place_.
  *
  *   by posters         word_, runner_, slow_, max_queue_, without the lock; room_, by its own
- *                      steps; fd_write_, by whoever has cleared WATCHED, which comes with it
+ *                      steps; fd_write_, by the poster that has cleared WATCHED: that publishes it
  *   by the loop's      fresh_, fresh_busy_, was_woken_, awake_at_, cpus_, brief_, rounds_. It alone
  *   thread alone       changes since_ and suspended_, under the lock, and so reads them without it
- *   atomic             stop_: anybody sets it. stage_, next_timer_: change under the lock, and are
- *                      read without it as a hint. fresh_count_, for others to see. rejected_ and
- *                      wakers_, by their own steps
+ *   atomic             stop_: any thread sets it. stage_, next_timer_: change under the lock, and
+ *                      are read without it as a hint. fresh_count_, for others to see. rejected_
+ *                      and wakers_, by their own steps
  *   constant           slow_, max_queue_, and what stands under that heading
  *   under the lock     everything else
  *
@@ -272,7 +272,7 @@ enum {
  *                         the thread, if it leaves the loop before that: GONE
  *   RUNNING     set       the thread, when it leaves the loop: LEFT
  *   GONE        not set   start, when it has noted thread_: LEFT
- *   LEFT        set       whoever joins it: JOINING
+ *   LEFT        set       a thread that joins it: JOINING
  *   JOINING     set       the same, when it is joined: NO_THREAD
  */
 enum {

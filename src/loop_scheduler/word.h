@@ -8,10 +8,10 @@
  *          to 8 bytes, so the low bits are free. A poster puts its task there, the loop takes them
  *          all at once, leaving none.
  * ASLEEP   The loop sleeps on the low half of the word, or is about to. Set by the loop in the step
- *          that finds no task; cleared in the step that publishes one, and whoever has cleared it
- *          makes the one wake-up call. Or cleared by the loop itself when it is awake again.
- * WATCHED  Likewise, but nobody sleeps here: somebody waits for the descriptor, and whoever clears
- *          the bit makes it readable.
+ *          that finds no task. Cleared in the step that publishes one: the thread that has cleared
+ *          it makes the one wake-up call. Or cleared by the loop itself when it is awake again.
+ * WATCHED  Likewise, but no thread sleeps here. The user waits for the descriptor, and the thread
+ *          that clears the bit makes it readable.
  * CLOSED   Set once, by close. Posts are refused from then on, except what the loop still waits
  *          for: posts of its own tasks, ends of works, resumed coroutines.
  *
@@ -20,16 +20,17 @@
  * Why no post is forgotten. It is in the word when the poster's step has been made. If the loop is
  * awake, it looks at the word before it sleeps, and cannot set ASLEEP in a word with a task in it:
  * one compare-exchange decides between them. If ASLEEP was there first, the poster's step clears
- * it, and the wake-up call follows; the loop, should it be on its way to sleep, tells the kernel to
+ * it, and the wake-up call follows. If the loop is on its way to sleep then, it tells the kernel to
  * look for ASLEEP in the low half, where it is no more.
  *
- * Why a closed loop runs all it has accepted. CLOSED is set by a step of the same word, so a post
- * is either before it, and the loop, which looks at the word after it, finds it; or it is refused.
+ * Why a closed loop runs all it has accepted. CLOSED is set by a step of the same word. If a post
+ * comes before it, the loop finds it, since it looks at the word after that step. If it comes
+ * later, it is refused.
  *
- * Memory orders. A post releases, and the step that takes the tasks acquires: what the posters did
- * has happened for the loop. Each step is a read-modify-write, so those in between continue the
- * release sequences of all earlier posts. No poster follows NEWEST: that the task which was there
- * has been taken, run, freed, posted again meanwhile does not matter, it is still the one before.
+ * Memory orders. A post releases, and the step that takes the tasks acquires: the loop sees what
+ * the posters did. Each step is a read-modify-write, so those in between continue the release
+ * sequences of all earlier posts. No poster follows NEWEST. The task which was there may have been
+ * taken, run, freed and posted again in the meantime: it is still the one before.
  */
 #define LOOP_SCHEDULER_CLOSED_ ((uint64_t)1)
 #define LOOP_SCHEDULER_ASLEEP_ ((uint64_t)2)
@@ -124,7 +125,7 @@ static inline void loop_scheduler_rouse_locked_(loop_scheduler *l)
     }
 }
 
-/* Clears a bit that the loop has set for itself; false if somebody else has. Relaxed: it publishes
+/* Clears a bit that the loop has set for itself; false if a poster has. Relaxed: it publishes
  * nothing. */
 PLIM_SLOW_ bool loop_scheduler_clear_(loop_scheduler *l, uint64_t bit)
 {

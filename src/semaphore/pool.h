@@ -7,13 +7,13 @@
  *                1 .. 2^23  the top of the free indices, plus 1; its link is the field below it
  *                and above  nothing is free, and so many threads wait, plus 2^23
  *   bits 24-62   changes with each index that is put on top. A take that was held up between its
- *                look at a link and its step fails, unless 2^39 have been put there meanwhile
+ *                look at a link and its step fails, unless 2^39 were put there in between
  *   bit 63       closed
  *
  * A put that finds threads waiting takes one off their number, puts the index on the stack of what
  * is handed, and gives a permit of turns_. So there are never more indices on that stack than
- * threads that own one: who has got a permit finds one there, unless it is closed. Close takes all
- * waiters off their number and gives them permits without an index.
+ * threads that own one: a thread that has got a permit finds an index there, unless the pool is
+ * closed. Close takes all waiters off their number and gives them permits without an index.
  */
 #define CSEM_POOL_FIELD_ (((uint64_t)1 << 24) - 1)
 #define CSEM_POOL_WAITS_ ((uint64_t)1 << 23)

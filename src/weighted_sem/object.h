@@ -25,7 +25,7 @@ typedef struct weighted_sem_task_ {
     uint64_t epoch; /* in which it was let in, see "Drains" */
 } weighted_sem_task_;
 
-/* Somebody who sleeps: a caller in the queue, or a drain. */
+/* A sleeper: a caller in the queue, or a drain. */
 typedef struct weighted_sem_sleeper_ {
     plim_waiter_ waiter;     /* the first member, as the node is in it */
     bool job;                /* in the queue: it wants to execute, not just bare weight */
@@ -96,8 +96,8 @@ typedef struct weighted_sem_fixed_ {
 } weighted_sem_fixed_;
 
 /*
- * What the lock guards. The fast way changes the word by a compare-exchange; while the lock is held
- * or somebody waits, only its holder changes it (see the gate).
+ * What the lock guards. The fast way changes the word by a compare-exchange. While the lock is held
+ * or a caller waits, only the lock's holder changes it (see the gate).
  *
  *   constant         slow, fixed
  *   anybody's        started, completed, failed: counters, each by one atomic step

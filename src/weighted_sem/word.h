@@ -13,15 +13,15 @@
  * AVAILABLE  41 bits, signed. Weight that nobody has; negative after a resize below what is taken.
  * EXECUTING  20 bits. Jobs that have some of the rest, at least 1 each; what they do not have is
  *            bare weight. A job changes both in one step.
- * CLOSED     Nobody is let in. Set once.
- * WATCHED    See the gate, above, for both of them and for memory orders. Somebody is concerned by
- * HELD       the next change if it waits to get in, or for jobs to end, or for weight to be free.
+ * CLOSED     No caller is let in. Set once.
+ * WATCHED    See the gate, above, for both of them and for memory orders. The next change concerns
+ * HELD       threads that wait to get in, or for jobs to end, or for weight to be free.
  *
- * The fast way takes or gives weight. What can end the wait of a caller is weight given back, a
- * resize, the end of the wait of somebody before it, or close: so each section that does one of the
- * first three ends by admitting whoever fits, and close sends everybody away. What can end a drain
- * is the end of a job, and each section that ends one looks after them. What can end a drain_all is
- * any of these, and every section looks after them.
+ * The fast way takes or gives weight. Four things can end the wait of a caller: weight given back,
+ * a resize, the end of the wait of a caller before it, and close. Each section that does one of the
+ * first three ends by admitting those who fit, and close sends all away. The end of a job can end a
+ * drain, and each section that ends a job looks after the drains. Any of these can end a drain_all,
+ * and every section looks after them.
  */
 #define WEIGHTED_SEM_CLOSED_ ((uint64_t)1 << 2)
 #define WEIGHTED_SEM_JOB_ONE_ ((uint64_t)1 << 3)

@@ -1,26 +1,26 @@
 /* Workers: the threads that run background jobs. */
 
 /*
- * Tasks that were admitted go through a list to whichever worker looks first. A worker is idle
- * while it has no task. Of the idle ones some are searching: awake, or being woken; the others are
+ * Tasks that were admitted go through a list to the first worker that looks. A worker is idle while
+ * it has no task. Of the idle ones some are searching: awake, or being woken. The others are
  * parked.
  *
  *   B1   ready <= idle <= threads <= the slots that there are
  *   B2   ready > 0 only if a worker is on its way: searching, or about to leave after a long sleep
  *
  * B1 gives each task a worker that does nothing else. A start that would break it creates a thread,
- * for that very task. B2 says that the workers come: whoever adds a task, or takes one and leaves
- * others behind, wakes a parked worker if none is searching (weighted_sem_rouse_). A worker does so
- * before it runs its task. So no task waits for the body of another, however long it takes; and of
- * many tasks with short bodies, two or three workers do all, while the others sleep.
+ * for that very task. B2 says that the workers come. A section that adds a task, or takes one and
+ * leaves others behind, wakes a parked worker if none is searching (weighted_sem_rouse_). A worker
+ * does so before it runs its task. So no task waits for the body of another, however long it takes.
+ * If many tasks have short bodies, two or three workers do all, while the others sleep.
  *
  * Why B2 holds. The last worker that searches takes a task, and wakes another if there are more; or
  * it parks, but only if there is none. A parked worker whose time is over takes a task, if there is
  * one, before it leaves: so a start may count on it, although it cannot wake it any more.
  *
- * A start that had to wait is admitted by somebody else, who hands its task over in the same
- * section. A worker that has just ended a task counts itself as searching before that: so it wakes
- * nobody for a task that it takes itself.
+ * Another thread admits a start that had to wait, and hands its task over in the same section. A
+ * worker that has just ended a task counts itself as searching before that. So it wakes no other
+ * for a task that it takes itself.
  */
 
 /* Stores the error of a job, or counts it as dropped. */
