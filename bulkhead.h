@@ -21,6 +21,10 @@
  *   A bulkhead keeps one overloaded part of a program from sinking the rest. At most `permits` run
  *   at once, at most `queue` wait, and the rest is refused at once.
  *
+ *   There are two types. A sync bulkhead runs everything on the thread of the caller, which waits
+ *   for its permit. It is what you get by options that are all zero, with one permit. A bulkhead of
+ *   type BULKHEAD_ASYNC also takes jobs, which its workers run in the background.
+ *
  *   Callers and jobs share the same permits. If they have to wait, they share the same queue, in
  *   order of arrival.
  *
@@ -61,9 +65,9 @@
  *   body.
  *
  *   A job may go on without a thread. Its run hands it to an event loop, say, and returns
- *   BULKHEAD_LATER. The job keeps its permit, and the worker takes another job. Whoever learns that
- *   the work is over calls bulkhead_finish with its result. So a thousand requests may be in flight
- *   on a single worker.
+ *   BULKHEAD_LATER. The job keeps its permit, and the worker takes another job. When the work is
+ *   over, call bulkhead_finish with its result, on any thread. So a thousand requests may be in
+ *   flight on a single worker.
  *
  *   One more thread, the supervisor, watches delays, deadlines, retries and run timeouts. The first
  *   job that needs it starts it.
@@ -291,20 +295,20 @@ typedef struct bulkhead_event {
     uint32_t attempt; /* from 1; 0: it has not begun */
 } bulkhead_event;
 
-/* All zero is a sync bulkhead with one permit, where all others wait in line. */
+/* All zero is a sync bulkhead with one permit, for which any number may wait. */
 typedef struct bulkhead_options {
     int type;           /* BULKHEAD_SYNC (0), BULKHEAD_ASYNC */
-    int32_t permits;    /* that run at once (0: 1; PLIM_NONE: none, until a resize) */
-    int32_t queue;      /* that wait, delayed ones included (0: unlimited; PLIM_NONE: none) */
-    int64_t timeout_ns; /* of enter and invoke: for a permit (0: for ever); of submit: for a place
-                           in the queue (0: does not wait); PLIM_NONE: never wait. Any other time
-                           holds for all of them; enter_for and submit_for have their own */
+    int32_t permits;    /* how many run at once (0: 1; PLIM_NONE: none, until a resize) */
+    int32_t queue;      /* how many wait, delayed ones included (0: unlimited; PLIM_NONE: none) */
+    int64_t timeout_ns; /* how long enter and invoke wait for a permit (0: for ever), and submit for
+                           a place in the queue (0: not at all); PLIM_NONE: none of them waits. Any
+                           other time holds for all. enter_for and submit_for have their own */
     const plim_executor *executor; /* runs the jobs; is copied (NULL: own workers) */
-    /* Makes what the worker owns: 0, or an error, and then it is called again after 1 ms, 2 ms, ...
-     * up to a second. Runs on the worker's thread, as worker_stop does (NULL: nothing to make). */
+    /* Makes what the worker owns (NULL: nothing to make). If it does not return 0, it is called
+     * again after 1 ms, 2 ms, ... up to a second. Both run on the worker's thread. */
     int (*worker_start)(void *user, unsigned index, void **resource);
     void (*worker_stop)(void *user, unsigned index, void *resource);
-    uint32_t attempts;          /* of each job that fails, in all (0: 1) */
+    uint32_t attempts;          /* how often a job that fails is run, in all (0: 1) */
     int64_t retry_delay_ns;     /* before the second; doubles for each that follows (0: none) */
     int64_t retry_delay_max_ns; /* but not beyond this (0: a minute) */
     bool (*retryable)(void *user, int result, uint32_t attempt); /* (NULL: every failure is) */

@@ -32,8 +32,9 @@
  *   A csem without permits is a sleep that other threads can end. csem_acquire_for sleeps,
  *   csem_release wakes one thread, csem_close wakes all of them (docs/recipes.md has an example).
  *
- *   A csem_pool hands out which: an index from 0 to count - 1, that nobody else has meanwhile. So
- *   an array of connections, say, needs no list and no lock beside the semaphore:
+ *   A csem_pool is a semaphore whose permits have numbers. A take gives you an index below `count`,
+ *   which no other thread has until you put it back. So an array of connections, say, needs no list
+ *   and no lock beside the semaphore:
  *
  *         static csem_pool pool;
  *         static csem_pool_link links[8];
@@ -63,7 +64,8 @@
  *     csem_reduce, csem_drain                     take permits out of circulation
  *     csem_close                                  send all callers away, now and later
  *     csem_available, csem_waiters                look
- *     csem_pool_init, _take, _take_for, _try_take, _put, _close     permits with a number
+ *     csem_pool_init, _close                      start a pool of numbered permits; end it
+ *     csem_pool_take, _take_for, _try_take, _put  take one, and give it back
  *
  *   No call waits for n permits: threads that take n one by one can block each other. To wait for n
  *   use weighted_sem.h.
@@ -114,8 +116,8 @@
  *                single CPU, threads stop looking, and one in 2048 at least tries for 100 us. A
  *                thread does not look if others wait already, or if its timeout is 0 or less.
  *   Latency      Permits may change hands faster than a thread can fall asleep. Then a waiter that
- *                finds none again may look away for 50 us, and the system's timer slack. So long it
- *                does not see a permit, or a close.
+ *                finds none again may look away for 50 us, and the system's timer slack. In that
+ *                time it sees neither a permit nor a close.
  *   System calls  On Linux a wait and a wake-up call futex (FUTEX_WAIT_BITSET, FUTEX_WAKE), and
  *                nothing else: a seccomp filter need allow no more. A wait reads the clock, which
  *                needs no system call where the C library has it from the kernel's page. 32-bit
@@ -135,7 +137,7 @@
  *                - No permit is ever reserved. Newcomers may pass waiters, and the kernel decides
  *                  whom it wakes. So a waiter can starve while others are greedy.
  *                - Long waits wake up once a second. Any number of threads may wait.
- *                A csem_pool is for one process only.
+ *                - A csem_pool is for one process only.
  *   Languages    C11 or later, C++11 or later; a C file and a C++ file may share a csem. In an
  *                older language this file declares nothing ("unknown type name csem"). On Windows
  *                link with -lsynchronization, and use gcc or clang. Microsoft's compiler is not
@@ -258,30 +260,31 @@ static inline uint32_t csem_waiters(const csem *s);
 #define CSEM_POOL_MAX 8388606u /* the most indices: 2^23 - 2 */
 
 /* Starts with all indices free. `links` is memory for as many links as there are indices; it stays
- * the pool's. Requires: no other thread uses it; it is not moved or copied later. Returns 0;
- * EINVAL for no index, too many, or no links. */
+ * the pool's. Requires: no other thread uses it; it is not moved or copied later. Returns 0; EINVAL
+ * for no index, too many, or no links. */
 static inline int csem_pool_init(csem_pool *p, csem_pool_link *links, uint32_t count);
 
-/* Takes a free index; waits until there is one. The one that was put back last comes first. Those
- * that wait are served before those that come. Returns 0, ESHUTDOWN, or EAGAIN if 524287 threads
- * wait already; then *index is left alone. Memory order: acquire; what the last owner of the index
- * did is seen. */
+/* Takes a free index; blocks until there is one. The one that was put back last comes first.
+ * Threads that wait are served before those that come. Returns 0; ESHUTDOWN; EAGAIN if 524287
+ * threads wait already. After an error *index is as it was. Memory order: acquire on success, of
+ * what the last owner of the index did. */
 static inline int csem_pool_take(csem_pool *p, uint32_t *index);
 
-/* The same; waits at most timeout_ns nanoseconds: ETIMEDOUT. 0 or less does not wait. */
+/* The same, but blocks for at most timeout_ns nanoseconds: ETIMEDOUT. 0 or less does not wait. */
 static inline int csem_pool_take_for(csem_pool *p, uint32_t *index, int64_t timeout_ns);
 
 /* The same, now or not at all: EAGAIN. */
 static inline int csem_pool_try_take(csem_pool *p, uint32_t *index);
 
-/* Gives an index back; to a thread that waits, if one does. Any thread may, and also when closed.
- * Never blocks. Returns 0; EINVAL there is no such index; EPERM it is free (two that give the same
- * index back at the same time may go unnoticed). Memory order: release. */
+/* Gives an index back; if a thread waits, that one gets it. Never blocks. Any thread may give it
+ * back, also when closed. Returns 0; EINVAL: there is no such index; EPERM: it is free. (If two
+ * threads give the same index back at the same time, that may go unnoticed.) Memory order:
+ * release. */
 static inline int csem_pool_put(csem_pool *p, uint32_t index);
 
-/* Closes for good: threads that wait, and those that come, get ESHUTDOWN; but one to which an index
- * is on its way may get that. Never blocks, does not wait for the waiters to be gone. Closing again
- * is harmless. Returns 0. */
+/* Closes for good; never blocks. Threads that wait, and those that come, get ESHUTDOWN; but one to
+ * which an index is on its way may get that. It does not wait until the waiters are gone. Closing
+ * again is harmless. Returns 0. Memory order: relaxed. */
 static inline int csem_pool_close(csem_pool *p);
 
 /* How it is done. This file is assembled from src/ by `make stamp`: edit it there. */

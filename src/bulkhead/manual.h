@@ -21,6 +21,10 @@
  *   A bulkhead keeps one overloaded part of a program from sinking the rest. At most `permits` run
  *   at once, at most `queue` wait, and the rest is refused at once.
  *
+ *   There are two types. A sync bulkhead runs everything on the thread of the caller, which waits
+ *   for its permit. It is what you get by options that are all zero, with one permit. A bulkhead of
+ *   type BULKHEAD_ASYNC also takes jobs, which its workers run in the background.
+ *
  *   Callers and jobs share the same permits. If they have to wait, they share the same queue, in
  *   order of arrival.
  *
@@ -61,9 +65,9 @@
  *   body.
  *
  *   A job may go on without a thread. Its run hands it to an event loop, say, and returns
- *   BULKHEAD_LATER. The job keeps its permit, and the worker takes another job. Whoever learns that
- *   the work is over calls bulkhead_finish with its result. So a thousand requests may be in flight
- *   on a single worker.
+ *   BULKHEAD_LATER. The job keeps its permit, and the worker takes another job. When the work is
+ *   over, call bulkhead_finish with its result, on any thread. So a thousand requests may be in
+ *   flight on a single worker.
  *
  *   One more thread, the supervisor, watches delays, deadlines, retries and run timeouts. The first
  *   job that needs it starts it.

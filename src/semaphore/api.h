@@ -88,28 +88,29 @@ static inline uint32_t csem_waiters(const csem *s);
 #define CSEM_POOL_MAX 8388606u /* the most indices: 2^23 - 2 */
 
 /* Starts with all indices free. `links` is memory for as many links as there are indices; it stays
- * the pool's. Requires: no other thread uses it; it is not moved or copied later. Returns 0;
- * EINVAL for no index, too many, or no links. */
+ * the pool's. Requires: no other thread uses it; it is not moved or copied later. Returns 0; EINVAL
+ * for no index, too many, or no links. */
 static inline int csem_pool_init(csem_pool *p, csem_pool_link *links, uint32_t count);
 
-/* Takes a free index; waits until there is one. The one that was put back last comes first. Those
- * that wait are served before those that come. Returns 0, ESHUTDOWN, or EAGAIN if 524287 threads
- * wait already; then *index is left alone. Memory order: acquire; what the last owner of the index
- * did is seen. */
+/* Takes a free index; blocks until there is one. The one that was put back last comes first.
+ * Threads that wait are served before those that come. Returns 0; ESHUTDOWN; EAGAIN if 524287
+ * threads wait already. After an error *index is as it was. Memory order: acquire on success, of
+ * what the last owner of the index did. */
 static inline int csem_pool_take(csem_pool *p, uint32_t *index);
 
-/* The same; waits at most timeout_ns nanoseconds: ETIMEDOUT. 0 or less does not wait. */
+/* The same, but blocks for at most timeout_ns nanoseconds: ETIMEDOUT. 0 or less does not wait. */
 static inline int csem_pool_take_for(csem_pool *p, uint32_t *index, int64_t timeout_ns);
 
 /* The same, now or not at all: EAGAIN. */
 static inline int csem_pool_try_take(csem_pool *p, uint32_t *index);
 
-/* Gives an index back; to a thread that waits, if one does. Any thread may, and also when closed.
- * Never blocks. Returns 0; EINVAL there is no such index; EPERM it is free (two that give the same
- * index back at the same time may go unnoticed). Memory order: release. */
+/* Gives an index back; if a thread waits, that one gets it. Never blocks. Any thread may give it
+ * back, also when closed. Returns 0; EINVAL: there is no such index; EPERM: it is free. (If two
+ * threads give the same index back at the same time, that may go unnoticed.) Memory order:
+ * release. */
 static inline int csem_pool_put(csem_pool *p, uint32_t index);
 
-/* Closes for good: threads that wait, and those that come, get ESHUTDOWN; but one to which an index
- * is on its way may get that. Never blocks, does not wait for the waiters to be gone. Closing again
- * is harmless. Returns 0. */
+/* Closes for good; never blocks. Threads that wait, and those that come, get ESHUTDOWN; but one to
+ * which an index is on its way may get that. It does not wait until the waiters are gone. Closing
+ * again is harmless. Returns 0. Memory order: relaxed. */
 static inline int csem_pool_close(csem_pool *p);

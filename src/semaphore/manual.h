@@ -32,8 +32,9 @@
  *   A csem without permits is a sleep that other threads can end. csem_acquire_for sleeps,
  *   csem_release wakes one thread, csem_close wakes all of them (docs/recipes.md has an example).
  *
- *   A csem_pool hands out which: an index from 0 to count - 1, that nobody else has meanwhile. So
- *   an array of connections, say, needs no list and no lock beside the semaphore:
+ *   A csem_pool is a semaphore whose permits have numbers. A take gives you an index below `count`,
+ *   which no other thread has until you put it back. So an array of connections, say, needs no list
+ *   and no lock beside the semaphore:
  *
  *         static csem_pool pool;
  *         static csem_pool_link links[8];
@@ -63,7 +64,8 @@
  *     csem_reduce, csem_drain                     take permits out of circulation
  *     csem_close                                  send all callers away, now and later
  *     csem_available, csem_waiters                look
- *     csem_pool_init, _take, _take_for, _try_take, _put, _close     permits with a number
+ *     csem_pool_init, _close                      start a pool of numbered permits; end it
+ *     csem_pool_take, _take_for, _try_take, _put  take one, and give it back
  *
  *   No call waits for n permits: threads that take n one by one can block each other. To wait for n
  *   use weighted_sem.h.
@@ -114,8 +116,8 @@
  *                single CPU, threads stop looking, and one in 2048 at least tries for 100 us. A
  *                thread does not look if others wait already, or if its timeout is 0 or less.
  *   Latency      Permits may change hands faster than a thread can fall asleep. Then a waiter that
- *                finds none again may look away for 50 us, and the system's timer slack. So long it
- *                does not see a permit, or a close.
+ *                finds none again may look away for 50 us, and the system's timer slack. In that
+ *                time it sees neither a permit nor a close.
  *   System calls  On Linux a wait and a wake-up call futex (FUTEX_WAIT_BITSET, FUTEX_WAKE), and
  *                nothing else: a seccomp filter need allow no more. A wait reads the clock, which
  *                needs no system call where the C library has it from the kernel's page. 32-bit
@@ -135,7 +137,7 @@
  *                - No permit is ever reserved. Newcomers may pass waiters, and the kernel decides
  *                  whom it wakes. So a waiter can starve while others are greedy.
  *                - Long waits wake up once a second. Any number of threads may wait.
- *                A csem_pool is for one process only.
+ *                - A csem_pool is for one process only.
  *   Languages    C11 or later, C++11 or later; a C file and a C++ file may share a csem. In an
  *                older language this file declares nothing ("unknown type name csem"). On Windows
  *                link with -lsynchronization, and use gcc or clang. Microsoft's compiler is not
