@@ -6679,8 +6679,9 @@ PLIM_SLOW_ bool bulkhead_is_too_deep_(const bulkhead *b, const bulkhead_section_
            kept + bulkhead_all_kept_(b, self->thread) >= bulkhead_in_use_(b, s->word);
 }
 
-/* Ends that wait with EDEADLK. It has no limit, so its thread does not leave by itself. A call that
- * waits for its own job may be about to sleep: it looks at `told` before. */
+/* Ends that wait with EDEADLK. It has no limit, so no thread leaves by itself. A coroutine may when
+ * its loop is closed: then that ends the circle. A call that waits for its own job may be about to
+ * sleep: it looks at `told` before. */
 PLIM_SLOW_ void bulkhead_end_blocked_(bulkhead *b, bulkhead_section_ *s, bulkhead_blocked_ *at)
 {
     const bool no_job = at->job == NULL;
@@ -6696,9 +6697,8 @@ PLIM_SLOW_ void bulkhead_end_blocked_(bulkhead *b, bulkhead_section_ *s, bulkhea
             (*link)->waiter.answer = EDEADLK;
             bulkhead_end_await_(s, link);
         }
-    } else {
+    } else if (plim_decide_(at->waiter, PLIM_ENDED_)) {
         bulkhead_dequeue_(b, s, &((bulkhead_caller_ *)(void *)at->waiter)->entry);
-        plim_decide_(at->waiter, PLIM_ENDED_);
         at->waiter->answer = EDEADLK;
         plim_append_(&s->woken, &at->waiter->node);
     }
@@ -6717,11 +6717,13 @@ PLIM_SLOW_ void bulkhead_break_(bulkhead *b, bulkhead_section_ *s)
     const uint64_t kept = bulkhead_all_kept_(b, 0);
     if (kept != 0 && bulkhead_available_(s->word) <= 0 && kept >= bulkhead_in_use_(b, s->word)) {
         plim_node_ *node = b->blocked.last;
-        while (!bulkhead_is_blocked_((bulkhead_blocked_ *)(void *)node, true) ||
-               bulkhead_kept_(b, (bulkhead_blocked_ *)(void *)node) == 0) {
+        while (node != NULL && (!bulkhead_is_blocked_((bulkhead_blocked_ *)(void *)node, true) ||
+                                bulkhead_kept_(b, (bulkhead_blocked_ *)(void *)node) == 0)) {
             node = node->prev;
         }
-        bulkhead_end_blocked_(b, s, (bulkhead_blocked_ *)(void *)node);
+        if (node != NULL) { /* else it was a coroutine, which has given up this very moment */
+            bulkhead_end_blocked_(b, s, (bulkhead_blocked_ *)(void *)node);
+        }
     }
     b->shrunk = bulkhead_available_(s->word) < 0;
 }

@@ -123,6 +123,35 @@ static void at_most_one_told(void)
 SCENARIO(await_circle, "of coroutines that have all permits one is told", sync_2, at_most_one_told,
          BODIES(second_of_0, second_of_1), .preemptions = 3);
 
+/* It waits without a limit, but its loop ends the wait, while a lower limit makes it the last one. */
+static void last_that_waits_gives_up(void)
+{
+    plim_await_ *self = &world.await[0];
+    explore_check(await_enter(0, 0, PLIM_FOREVER) == 0);
+    self->held = 1;
+    const int answer = bulkhead_await_enter_for_(&world.b, self, PLIM_FOREVER);
+    const int error = play_loop(self, answer, PLIM_US(1));
+    explore_check(error == 0 || error == EDEADLK || error == ETIMEDOUT);
+    forget_coroutine(0);
+    explore_check(error != 0 || bulkhead_leave(&world.b) == 0);
+    explore_check(bulkhead_leave(&world.b) == 0);
+}
+
+static void shrink_it_and_leave(void)
+{
+    explore_check(bulkhead_resize(&world.b, 1, PLIM_KEEP) == 0);
+    explore_check(bulkhead_leave(&world.b) == 0);
+}
+
+static void sync_2_one_taken(void)
+{
+    sync_2();
+    explore_check(bulkhead_enter(&world.b) == 0);
+}
+
+SCENARIO(await_circle_gives_up, "the last of a circle is told, or it gives up", sync_2_one_taken,
+         all_given_back, BODIES(last_that_waits_gives_up, shrink_it_and_leave), .preemptions = 2);
+
 /* ---- jobs ---- */
 
 static void await_job_0(int64_t timeout_ns)
