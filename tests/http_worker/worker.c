@@ -432,6 +432,23 @@ TEST what_is_left_after_the_deadline_gets_503(bool single)
     PASS();
 }
 
+/* One that does not look whether it is wanted. Its client does not wait for it. */
+TEST a_handler_that_goes_on_keeps_the_worker_but_not_its_client(bool single)
+{
+    worker_options options = gated(single, 1, 1);
+    ASSERT_INT(0, begin(&options));
+    client *runs = asks(QUERY);
+    ASSERT(EVENTUALLY(worker_handlers(it.w).running == 1));
+    worker_stop(it.w, PLIM_MS(20));
+    ASSERT_INT(503, hear(runs));
+    ASSERT_INT(503, control(GET("/health/ready"))); /* it is there to the end */
+    hang_up(runs);
+    open_gate();
+    ASSERT(has_ended_well());
+    ASSERT_U64(1, served.taken_back);
+    PASS();
+}
+
 TEST a_worker_may_be_closed_unused_or_stopped_at_once(bool single)
 {
     worker_options options = limited(single, 1, 1);
@@ -454,6 +471,7 @@ SUITE(the_end)
     for (int single = 0; single < 2; single++) {
         RUN_TESTp(what_was_accepted_is_answered_before_the_end, single);
         RUN_TESTp(what_is_left_after_the_deadline_gets_503, single);
+        RUN_TESTp(a_handler_that_goes_on_keeps_the_worker_but_not_its_client, single);
         RUN_TESTp(a_worker_may_be_closed_unused_or_stopped_at_once, single);
     }
 }
