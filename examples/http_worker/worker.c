@@ -96,6 +96,7 @@ int worker_open(worker **out, const worker_options *options)
     o->stuck_ns = o->stuck_ns != 0 ? o->stuck_ns : PLIM_S(10);
     o->sample_ns = o->sample_ns != 0 ? o->sample_ns : PLIM_MS(500);
     csem_init(&w->stop, 0);
+    pthread_mutex_init(&w->family, NULL);
     atomic_init(&w->within_ns, -1);
     atomic_init(&w->retry_after_s, 1);
     int error = open_database(w);
@@ -181,6 +182,7 @@ void worker_close(worker *w)
     }
     if (w->has_calls) {
         bulkhead_close(&w->calls, BULKHEAD_ABORT, PLIM_FOREVER);
+        call_free_orphans(w);
         bulkhead_destroy(&w->calls);
     }
     server_close(w->calls_server);
@@ -193,6 +195,7 @@ void worker_close(worker *w)
         bulkhead_close(&w->database, BULKHEAD_DRAIN, PLIM_FOREVER);
         bulkhead_destroy(&w->database);
     }
+    pthread_mutex_destroy(&w->family);
     free(w);
 }
 

@@ -67,6 +67,14 @@ static void job_is_done(bulkhead_job *job)
 
 /* ---- arrivals, on the thread of the server */
 
+static void get_ready(call *c)
+{
+    c->job.run = c->worker->options.single_thread ? call_run_on_loop : call_run_on_thread;
+    c->job.arg = c;
+    c->co.arg = c;
+    c->co.job = &c->job; /* when the coroutine waits, the job's permit waits with it */
+}
+
 void call_arrives(server_request *request, void *context)
 {
     worker *w = context;
@@ -83,8 +91,7 @@ void call_arrives(server_request *request, void *context)
         respond(w, request, status, why);
         return;
     }
-    c->job.run = w->options.single_thread ? call_run_on_loop : call_run_on_thread;
-    c->job.arg = c;
+    get_ready(c);
     c->job.done = job_is_done;
     c->job.detached = true;
     int error = bulkhead_submit(&w->calls, &c->job); /* if it returns 0, *c may be gone */
@@ -95,22 +102,91 @@ void call_arrives(server_request *request, void *context)
     }
 }
 
-/* If it waits for a permit, its place is free at once; if it runs, the handler is told. Its memory
- * is still there: the server has not seen its answer. */
+/* If it waits for a permit, its place is free at once; if it runs, the handler is told; and the same
+ * goes for the calls that it has made. Its memory is still there: the server has not seen its answer. */
 void call_left(server_request *request, void *context)
 {
     worker *w = context;
-    call *c = request->space;
-    bulkhead_cancel(&w->calls, &c->job); /* EINVAL, if it was refused */
+    pthread_mutex_lock(&w->family);
+    for (call *c = request->space; c != NULL; c = c->inner) {
+        bulkhead_cancel(&w->calls, &c->job); /* EINVAL, if it was refused */
+    }
+    pthread_mutex_unlock(&w->family);
 }
 
 /* Does nobody want the answer any more? Those that wait for it are looked at, too. */
 bool call_is_unwanted(const call *c)
 {
+    worker *w = c->worker;
+    pthread_mutex_lock(&w->family);
     while (c != NULL && !bulkhead_job_cancelled(&c->job)) {
         c = c->maker;
     }
+    pthread_mutex_unlock(&w->family);
     return c != NULL;
+}
+
+/* ---- inner calls */
+
+int call_make(call *maker)
+{
+    worker *w = maker->worker;
+    call *c = calloc(1, sizeof *c);
+    if (c == NULL) {
+        return ENOMEM;
+    }
+    c->worker = w;
+    c->maker = maker;
+    c->ms = maker->ms / 2;
+    c->depth = maker->depth - 1;
+    c->co.run = maker->co.run;
+    get_ready(c);
+    pthread_mutex_lock(&w->family);
+    int error = bulkhead_submit(&w->calls, &c->job);
+    maker->inner = error == 0 ? c : NULL;
+    pthread_mutex_unlock(&w->family);
+    if (error != 0) {
+        free(c);
+    }
+    return error;
+}
+
+/* If it has not begun it never will. Else it is told, and freed when it has ended: the maker must not
+ * wait for that, since the permit that the maker has may be what it needs. */
+void call_drop_inner(call *maker)
+{
+    worker *w = maker->worker;
+    call *c = maker->inner;
+    if (c == NULL) {
+        return;
+    }
+    bool ended = bulkhead_wait(&c->job, 0) == 0 || bulkhead_cancel(&w->calls, &c->job) == 0;
+    pthread_mutex_lock(&w->family);
+    maker->inner = NULL;
+    c->maker = NULL;
+    if (!ended) {
+        c->next_orphan = w->orphans;
+        w->orphans = c;
+    }
+    pthread_mutex_unlock(&w->family);
+    if (ended) {
+        free(c);
+    }
+}
+
+void call_free_orphans(worker *w)
+{
+    pthread_mutex_lock(&w->family);
+    for (call **at = &w->orphans; *at != NULL;) {
+        call *c = *at;
+        if (bulkhead_wait(&c->job, 0) == 0) {
+            *at = c->next_orphan;
+            free(c);
+        } else {
+            at = &c->next_orphan;
+        }
+    }
+    pthread_mutex_unlock(&w->family);
 }
 
 /* ---- running */
@@ -148,7 +224,6 @@ static void ended_on_loop(loop_scheduler_coroutine *co)
 int call_run_on_loop(bulkhead_job *job)
 {
     call *c = job->arg;
-    c->co.arg = c;
     c->co.done = ended_on_loop;
     count_begin(c->worker);
     int error = loop_scheduler_spawn(&c->worker->loop, &c->co);
@@ -171,7 +246,6 @@ int call_run_on_thread(bulkhead_job *job)
 {
     call *c = job->arg;
     loop_scheduler *loop = job->resource;
-    c->co.arg = c;
     c->co.done = ended_on_thread;
     count_begin(c->worker);
     int error = loop_scheduler_spawn(loop, &c->co);

@@ -62,6 +62,7 @@ static void sampling_is_due(loop_scheduler_timer *timer, int status)
         atomic_store(&w->retry_after_s, retry_after_s(&now.limiter, &run));
     }
     w->samples[w->sample_count++ % SAMPLES] = now;
+    call_free_orphans(w);
 }
 
 void figures_begin(worker *w)

@@ -4,6 +4,8 @@
  * share one thread or have one each.
  *
  *     /query?ms=20&times=1      queries the database so often; each query takes so long
+ *     /nested?depth=1&ms=20     queries once; and meanwhile makes such a call itself, of one less in
+ *                               depth and half the time, which needs a permit, too
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* nanosleep */
@@ -13,7 +15,6 @@
 #ifdef __linux__
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -45,10 +46,16 @@ static bool query_failed(call *c)
 
 /* ---- the handlers */
 
+static void answer_rows(call *c)
+{
+    char body[BODY_MAX];
+    snprintf(body, sizeof body, "%d rows\n", c->rows);
+    call_answer(c, 200, body);
+}
+
 static void handle_query(loop_scheduler_coroutine *co)
 {
     call *c = co->arg;
-    char body[BODY_MAX];
     LOOP_BEGIN(co);
     while (c->round < c->times) {
         LOOP_OFFLOAD(co, &c->worker->queries, c->worker->options.query, c);
@@ -58,8 +65,63 @@ static void handle_query(loop_scheduler_coroutine *co)
         c->rows += co->result;
         c->round++;
     }
-    snprintf(body, sizeof body, "%d rows\n", c->rows);
-    call_answer(c, 200, body);
+    answer_rows(c);
+    LOOP_END(co);
+}
+
+/* There is no inner call, or it cannot end. */
+static void answer_without(call *c, int error)
+{
+    if (error == EDEADLK) {
+        call_answer(c, 508, "all who have a permit wait for one more\n");
+    } else if (error == EAGAIN) {
+        call_answer(c, 429, "too many requests\n");
+    } else {
+        call_answer(c, 503, "the worker cannot do that now\n");
+    }
+}
+
+/* The inner call has ended. What it says is what this one says. */
+static void answer_as(call *c, const call *inner)
+{
+    if (inner->status == 200) {
+        c->rows += inner->rows;
+        answer_rows(c);
+    } else if (call_is_unwanted(c)) {
+        call_give_up(c);
+    } else if (inner->status == 0) { /* it did not begin */
+        answer_without(c, ESHUTDOWN);
+    } else {
+        call_answer(c, inner->status, inner->body);
+    }
+}
+
+static void handle_nested(loop_scheduler_coroutine *co)
+{
+    call *c = co->arg;
+    LOOP_BEGIN(co);
+    int error = c->depth > 0 ? call_make(c) : 0;
+    if (error != 0) {
+        answer_without(c, error);
+        LOOP_EXIT(co);
+    }
+    LOOP_OFFLOAD(co, &c->worker->queries, c->worker->options.query, c);
+    if (query_failed(c)) {
+        call_drop_inner(c);
+        LOOP_EXIT(co);
+    }
+    c->rows = co->result;
+    if (c->inner == NULL) {
+        answer_rows(c);
+        LOOP_EXIT(co);
+    }
+    LOOP_WAIT(co, &c->inner->job);
+    if (co->status == 0) {
+        answer_as(c, c->inner);
+    } else { /* EDEADLK: nobody would ever give a permit back */
+        answer_without(c, co->status);
+    }
+    call_drop_inner(c);
     LOOP_END(co);
 }
 
@@ -100,15 +162,18 @@ static bool is_for(const char *target, const char *path)
 int call_choose(call *c, const char *target, const char **why)
 {
     c->ms = 20;
-    c->times = 1;
+    c->times = c->depth = 1;
     if (is_for(target, "/query")) {
         c->co.run = handle_query;
+    } else if (is_for(target, "/nested")) {
+        c->co.run = handle_nested;
     } else {
-        *why = "there is /query?ms=20&times=1\n";
+        *why = "there are /query?ms=20&times=1 and /nested?depth=1&ms=20\n";
         return 404;
     }
     if (!read_number(target, "ms", CALL_MS_MAX, &c->ms) ||
-        !read_number(target, "times", 1000, &c->times)) {
+        !read_number(target, "times", 1000, &c->times) ||
+        !read_number(target, "depth", DEPTH_MAX, &c->depth)) {
         *why = "a number is wrong or too large\n";
         return 400;
     }

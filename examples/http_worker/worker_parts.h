@@ -14,24 +14,27 @@ enum {
     SAMPLES = 20,       /* figures of this many samples: 10 s of them */
     TEXT_MAX = 65536,   /* bytes of what the control port says, */
     BODY_MAX = 200,     /* and of the answer to a call */
+    DEPTH_MAX = 64,     /* of calls that make calls */
     CALL_MS_MAX = 60 * 1000 /* of a query */
 };
 
 /* A call: a job of the worker's bulkhead, and the coroutine that handles it. Its memory is the
- * request's space, or, if another call has made it, of whoever waits for that one. */
+ * request's space; that of an inner call, which another call has made, is from the heap. */
 typedef struct call call;
 struct call {
     bulkhead_job job;
     loop_scheduler_coroutine co;
     worker *worker;
-    server_request *request; /* NULL: another call has made it: */
-    const call *maker;
-    bool ended; /* with many threads, for the thread that waits for the coroutine */
+    server_request *request; /* NULL: an inner one: */
+    const call *maker;       /* who waits for it; under the lock of the family */
+    call *next_orphan;       /* if nobody does: likewise */
+    bool ended;              /* with many threads, for the thread that waits for the coroutine */
     /* What is asked. */
-    uint32_t ms, times;
+    uint32_t ms, times, depth;
     /* The handler's. */
     uint32_t round;
     int rows;
+    call *inner; /* that it has made; others read it under the lock of the family */
     /* The answer. */
     int status;
     char body[BODY_MAX];
@@ -56,6 +59,8 @@ struct worker {
     _Atomic int64_t within_ns; /* of worker_stop; -1: it has not been called */
     atomic_bool stopping;
     atomic_int serving_error; /* of the threads that serve */
+    pthread_mutex_t family;   /* who has made which call */
+    call *orphans;            /* inner calls that are to be freed when they have ended */
     /* Counted by handlers and answers, on any thread. */
     atomic_uint running, peak;
     atomic_ullong given_up, answers[STATUSES];
@@ -75,6 +80,9 @@ int call_run_on_thread(bulkhead_job *job);
 int call_thread_start(void *w, unsigned index, void **resource);
 void call_thread_stop(void *w, unsigned index, void *resource);
 bool call_is_unwanted(const call *c); /* any thread, until its handler has ended */
+int call_make(call *maker);           /* an inner call of it; 0, or why there is none */
+void call_drop_inner(call *maker);    /* which does not need it any more */
+void call_free_orphans(worker *w);    /* those that have ended */
 void call_answer(call *c, int status, const char *body);
 void call_give_up(call *c);
 void count_answer(worker *w, int status);
