@@ -44,9 +44,12 @@ tour: $(TOUR:%=$(BUILD)/examples/%) ## what else each header can do
 	@echo "loop_scheduler.h: a chat room on one thread, without a lock"
 	@$(BUILD)/examples/loop_chat
 
-.PHONY: http-worker
+.PHONY: http-worker pg
 http-worker: $(addprefix $(BUILD)/examples/http_worker/,worker_main load_main) ## an HTTP server that limits itself, and a client that loads it
 	@echo "Start $<, open http://127.0.0.1:8081/ and load it: $(word 2,$^) 8080 1000 30 /query 300"
+
+pg: # job workers on a private PostgreSQL: what they promise, faults, speed
+	@tests/run.sh pg
 
 bench: ## our headers beside the limit and their peers (QUICK=1: rough, in a minute)
 	@bench/run.sh
@@ -160,6 +163,9 @@ PARTS_http_worker/load          = $(SERVER) $(LOAD)
 PARTS_http_worker/plain         = $(SERVER)
 PARTS_http_worker/load_main     = $(LOAD)
 PARTS_http_worker/worker_main   = $(WORKER)
+PG = $(filter-out %/main.c,$(wildcard examples/pg_workers/*.c)) $(SERVER)
+PARTS_pg_workers/main  = $(PG)
+PARTS_pg_workers/naive = $(addprefix examples/pg_workers/,config.c db.c statements.c)
 whole = $(PARTS_$1) $(wildcard $(addsuffix *.h,$(sort $(dir $(PARTS_$1))))) $(if $(PARTS_$1),$(HEADERS))
 
 .SECONDEXPANSION:
@@ -168,7 +174,7 @@ $(BUILD)/tests/%: Makefile $$(call whole,$$(firstword $$(subst ., ,$$*)))
 	$(if $(filter explored,$(parts)),$(CC) $(STD) -O2 -c tests/explorer/explorer.c -o $@.engine.o)
 	$(CC) $(STD) -O0 $(TEST_FLAGS) $(foreach v,$(wordlist 2,9,$(parts)),$(FLAGS_$v)) $(CFLAGS) \
 	  -MMD -MP -MF $@.d -MT $@ $(PARTS_$(firstword $(parts))) tests/$(firstword $(parts)).c -o $@ \
-	  -pthread -lm
+	  -pthread -lm $(LIBS_$(firstword $(parts)))
 
 $(patsubst tests/%.c,$(BUILD)/tests/%.explored.coverage,$(wildcard tests/*/explore.c)): \
   $(wildcard tests/explorer/*.[ch])
@@ -178,6 +184,9 @@ if_there = $(shell printf '\043include <stdio.h>\n\043include <$1>\nint main(voi
              $(CC) -x c - -o $@.$3 -l$3 2>/dev/null && echo -DWITH_$4 -l$3)
 LIBS_pooled_workers  = $(call if_there,sqlite3.h,sqlite3_open,sqlite3,SQLITE)
 LIBS_http_worker/mhd = $(call if_there,microhttpd.h,MHD_start_daemon,microhttpd,MICROHTTPD)
+LIBPQ = -I$(shell pg_config --includedir 2>/dev/null || echo /usr/include/postgresql) -lpq
+LIBS_pg_workers/main  = $(LIBPQ)
+LIBS_pg_workers/naive = $(LIBPQ)
 
 $(BUILD)/examples/%: Makefile $$(call whole,$$*)
 	@mkdir -p $(@D)

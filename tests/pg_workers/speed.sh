@@ -1,0 +1,63 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Jobs per second of three processes of examples/pg_workers, with jobs that do nothing, beside the
+# bare mechanism: pgbench, with as many clients as the processes have permits together, that claims a
+# job and ends it by the very same statements. In turns, on one server, on tables as new. Prints the
+# median of the ratios; fails below 80 %. Environment: NUM_WORKERS (2), MAX_CONCURRENT_JOBS (5).
+#
+#   speed.sh [ROUNDS [JOBS]]       3 rounds of 20000 jobs
+set -u
+rounds=${1:-3} jobs=${2:-20000}
+scene=speed
+. tests/pg_workers/lib.sh
+command -v pgbench >/dev/null || { echo "skipped: pgbench is not installed"; exit 77; }
+NUM_WORKERS=${NUM_WORKERS:-2} MAX_CONCURRENT_JOBS=${MAX_CONCURRENT_JOBS:-5} MAX_DB_CONNECTIONS=15
+export NUM_WORKERS MAX_CONCURRENT_JOBS MAX_DB_CONNECTIONS
+begin "max_connections = 100"
+clients=$((3 * MAX_CONCURRENT_JOBS))
+
+# The script of pgbench, from the statements of the workers. A claim of one, or of a batch.
+statement() { # NAME
+    "$worker" statements | sed -n "s/^$1	//p"
+}
+bench_script() {
+    echo "$(statement claim | sed "s/\$1::int\[\]/'{0}'::int[]/g; s/\$2/'pgbench ' || :client_id/; s/\$3/'10 s'/") \\gset"
+    echo "$(statement "done" | sed "s/\$1/:id/; s/\$2/:attempt/; s/\$3/'pgbench ' || :client_id/");"
+}
+bench_script >"$scene/script.sql"
+
+add_jobs() { # N: prints when they were there
+    psql -qAtX -c "TRUNCATE job RESTART IDENTITY" \
+        -c "INSERT INTO job (kind) SELECT 'empty' FROM generate_series(1, $1)" -c "SELECT clock_timestamp()"
+}
+ours() {
+    there=$(add_jobs "$jobs")
+    eventually 60 is "$jobs" "SELECT count(*) FROM job WHERE state = 'done'" || return 1
+    ask "SELECT round(count(*) / extract(epoch FROM max(finished_at) - '$there')) FROM job"
+}
+theirs() {
+    add_jobs $((jobs + clients)) >/dev/null
+    pgbench -n -M prepared -U worker -c $clients -j 2 -t $((jobs / clients)) -f "$scene/script.sql" \
+        >"$scene/pgbench.log" 2>&1 || { cat "$scene/pgbench.log" >&2; return 1; }
+    sed -n 's/^tps = \([0-9]*\).*/\1/p' "$scene/pgbench.log"
+}
+
+round=0
+while [ $round -lt "$rounds" ]; do
+    ask "TRUNCATE job" # what pgbench has left: the workers shall begin with all others
+    for i in 1 2 3; do
+        DATABASE_URL=$(url "$PGPORT") launch worker$i "$worker"
+    done
+    eventually 10 is $((3 * NUM_WORKERS + 6)) "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'pg_workers%'" ||
+        { echo "the workers do not connect"; cat "$scene"/worker*.log; exit 1; }
+    a=$(ours) || exit 1
+    for i in 1 2 3; do quit worker$i; done
+    b=$(theirs) || exit 1
+    echo "$a jobs/s, pgbench $b jobs/s: $((a * 100 / b)) %"
+    echo $((a * 100 / b)) >>"$scene/ratios"
+    round=$((round + 1))
+done
+median=$(sort -n "$scene/ratios" | awk '{ r[NR] = $1 } END { print r[int((NR + 1) / 2)] }')
+echo "$median % of the bare mechanism"
+check "at least 80 % of the bare mechanism" [ "$median" -ge 80 ]
+sum_up
