@@ -37,7 +37,7 @@ static void add_lease(slot *s, void *arg)
 {
     list *l = arg;
     /* Who takes longer than allowed is not kept: let others have the job. */
-    if (l->count < LEASES && (s->begun == 0 || clock_ns() < s->begun + settings->job_ns)) {
+    if (l->count < LEASES && clock_ns() < atomic_load(&s->must_end)) {
         append(l->ids, sizeof l->ids, &l->id, s->id);
         append(l->attempts, sizeof l->attempts, &l->attempt, s->attempt);
         append(l->workers, sizeof l->workers, &l->worker, s->worker);

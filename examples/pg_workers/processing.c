@@ -13,6 +13,7 @@
 #include "kinds.h"
 
 bulkhead processing;
+static const config *settings;
 
 static patience for_the_end(const slot *s)
 {
@@ -86,7 +87,7 @@ static enum slot_end fail(work *w, enum slot_end end)
 static enum slot_end process(work *w)
 {
     slot *s = w->slot;
-    s->begun = clock_ns();
+    atomic_store(&s->must_end, clock_ns() + settings->job_ns);
     if (!slots_wanted(s)) {
         return fail(w, SLOT_UNTOUCHED);
     }
@@ -136,6 +137,7 @@ static void done(bulkhead_job *job)
 
 int processing_begin(const config *c)
 {
+    settings = c;
     return bulkhead_init(&processing, &(bulkhead_options){.type = BULKHEAD_ASYNC,
                                                           .permits = c->permits,
                                                           .worker_start = db_worker_start,

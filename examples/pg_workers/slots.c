@@ -19,12 +19,10 @@ static uint32_t count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int in_use;
 static atomic_bool broken_off;
-static int64_t longest;
 
 int slots_begin(const config *c)
 {
     count = (uint32_t)c->permits;
-    longest = c->job_ns;
     slots = calloc(count, sizeof *slots);
     links = calloc(count, sizeof *links);
     if (slots == NULL || links == NULL) {
@@ -96,7 +94,7 @@ void slots_activate(slot *s, const char *worker, const char *const fields[5], in
     snprintf(s->payload, sizeof s->payload, "%s", fields[3]);
     s->in_pool = fields[4] != NULL;
     s->error[0] = '\0';
-    s->begun = 0;
+    atomic_store(&s->must_end, INT64_MAX);
     atomic_store(&s->lease_ends, lease_ends);
     s->state = SLOT_ACTIVE;
     pthread_mutex_unlock(&lock);
@@ -131,7 +129,7 @@ bool slots_wanted(const void *whatever)
     int64_t now = clock_ns();
     return !atomic_load_explicit(&broken_off, memory_order_relaxed) &&
            now < atomic_load_explicit(&s->lease_ends, memory_order_relaxed) &&
-           now < s->begun + longest;
+           now < atomic_load_explicit(&s->must_end, memory_order_relaxed);
 }
 
 void slots_break_off(void)

@@ -35,7 +35,7 @@ typedef struct slot {
     bool in_pool;
     char error[200];
     _Atomic int64_t lease_ends; /* by clock_ns, with the margin taken off */
-    int64_t begun;              /* by clock_ns; the thread's that runs it */
+    _Atomic int64_t must_end;   /* by clock_ns; as if for ever until it has begun */
 } slot;
 
 int slots_begin(const config *c);

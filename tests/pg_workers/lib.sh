@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: MIT
 # What the tests of examples/pg_workers share: a private server with the tables, processes, questions
-# to the database. Read it with `.`; it needs a free name for its directory in $scene.
+# to the database. Read it with `.`; it needs a free name for its directory in $scene. Environment:
+# BUILD; WORKER, another build of the worker.
 
 build=${BUILD:-build} tests=tests/pg_workers MAKE=${MAKE:-make}
-worker=$build/examples/pg_workers/main naive=$build/tests/pg_workers/naive proxy=$build/tests/pg_workers/proxy
+worker=${WORKER:-$build/examples/pg_workers/main} naive=$build/tests/pg_workers/naive proxy=$build/tests/pg_workers/proxy
 passed=0 failed=0
 
 if ! command -v pg_config >/dev/null || [ ! -e "$(pg_config --includedir)/libpq-fe.h" ]; then
     echo "skipped: libpq is not installed"
     exit 77
 fi
-$MAKE -s "$worker" "$naive" "$proxy" || exit 1
+$MAKE -s "$build/examples/pg_workers/main" "$naive" "$proxy" || exit 1
 
 now() { # milliseconds
     date +%s%3N
