@@ -113,5 +113,11 @@ int main(int argc, char **argv)
     shut_down(&c);
     figures_serve_no_more();
     print_progress("\n");
+    if (bulkhead_destroy(&fetching) != 0 || bulkhead_destroy(&processing) != 0) {
+        fprintf(stderr, "pg_workers: a job has not come to its end\n");
+        return 1;
+    }
+    slots_end();
+    db_end();
     return 0;
 }
