@@ -94,6 +94,7 @@
  *     bulkhead_snapshot                       its figures; metrics.h writes them for Prometheus
  *     bulkhead_outcome_name                   a name for a log
  *     bulkhead_histogram_add, _quantile       times: theirs, or your own
+ *     bulkhead_backoff                        how long to wait before another attempt
  *     bulkhead_options_from_env, _from_names  limits from the environment
  *
  * ERRORS
@@ -553,6 +554,14 @@ static inline void bulkhead_histogram_add(bulkhead_histogram *h, int64_t ns);
 /* Returns the time that a share q of all (0.5: half, 0.99) did not exceed. It is the upper end of a
  * bucket, so at most a quarter too long. 0 if there are none. Never blocks. */
 static inline int64_t bulkhead_histogram_quantile(const bulkhead_histogram *h, double q);
+
+/* Returns how long to wait when an attempt has failed (1: the first) and there is to be another:
+ * first_ns, then twice that and so on, up to most_ns; and each time up to a quarter more at random, so
+ * that those who failed together do not come back together. It is how jobs are retried, for loops of
+ * your own. *dice is yours; begin with any number that others do not have, such as the clock's. Never
+ * blocks. */
+static inline int64_t bulkhead_backoff(uint32_t attempt, int64_t first_ns, int64_t most_ns,
+                                       uint64_t *dice);
 
 /* Returns "succeeded" and so on, for logs. Never blocks. */
 static inline const char *bulkhead_outcome_name(bulkhead_outcome outcome);
@@ -4381,6 +4390,24 @@ static inline const char *bulkhead_digits_(char digits[24], uint64_t number)
     return at;
 }
 
+/* ==== src/bulkhead/backoff.h ================================================================== */
+
+/* How long to wait before another attempt: exponential, bounded, and never the same for all. */
+
+static inline int64_t bulkhead_backoff(uint32_t attempt, int64_t first_ns, int64_t most_ns,
+                                       uint64_t *dice)
+{
+    int64_t delay = first_ns;
+    for (uint32_t i = 1; i < attempt && i < 64 && delay < most_ns; i++) {
+        delay = delay > most_ns / 2 ? most_ns : delay * 2;
+    }
+    delay = delay < most_ns ? delay : most_ns;
+    delay = delay > 0 ? delay : 0;
+    *dice = *dice * 6364136223846793005u + 1442695040888963407u;
+    int64_t jitter = (int64_t)((*dice >> 33) % ((uint64_t)delay / 4 + 1));
+    return delay > INT64_MAX - jitter ? INT64_MAX : delay + jitter;
+}
+
 /* ==== src/bulkhead/timers.h =================================================================== */
 
 /* Timers: when a job is due, expires, or has run too long. */
@@ -5549,17 +5576,11 @@ static inline bool bulkhead_may_retry_(const bulkhead *b, const bulkhead_job *jo
            (b->fixed.retryable == NULL || b->fixed.retryable(b->fixed.user, result, job->attempt));
 }
 
-/* How long a job waits for its next attempt: exponential, bounded, and never the same for all. */
+/* How long a job waits for its next attempt. */
 PLIM_SLOW_ int64_t bulkhead_back_off_(bulkhead *b, uint32_t attempt)
 {
-    int64_t most = b->fixed.retry_delay_max_ns, delay = b->fixed.retry_delay_ns;
-    for (uint32_t i = 1; i < attempt && i < 64 && delay < most; i++) {
-        delay = delay > most / 2 ? most : delay * 2;
-    }
-    delay = delay < most ? delay : most;
-    b->dice = b->dice * 6364136223846793005u + 1442695040888963407u;
-    int64_t jitter = (int64_t)((b->dice >> 33) % ((uint64_t)delay / 4 + 1));
-    return delay > INT64_MAX - jitter ? INT64_MAX : delay + jitter;
+    return bulkhead_backoff(attempt, b->fixed.retry_delay_ns, b->fixed.retry_delay_max_ns,
+                            &b->dice);
 }
 
 enum { BULKHEAD_OVER_, BULKHEAD_AGAIN_, BULKHEAD_LATE_ }; /* what an attempt's end is for the job */

@@ -30,6 +30,7 @@
 
 #include "bulkhead/events.h"
 #include "bulkhead/histogram.h"
+#include "bulkhead/backoff.h"
 #include "bulkhead/timers.h"
 #include "bulkhead/sections.h"
 #include "bulkhead/admission.h"

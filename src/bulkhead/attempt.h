@@ -308,17 +308,11 @@ static inline bool bulkhead_may_retry_(const bulkhead *b, const bulkhead_job *jo
            (b->fixed.retryable == NULL || b->fixed.retryable(b->fixed.user, result, job->attempt));
 }
 
-/* How long a job waits for its next attempt: exponential, bounded, and never the same for all. */
+/* How long a job waits for its next attempt. */
 PLIM_SLOW_ int64_t bulkhead_back_off_(bulkhead *b, uint32_t attempt)
 {
-    int64_t most = b->fixed.retry_delay_max_ns, delay = b->fixed.retry_delay_ns;
-    for (uint32_t i = 1; i < attempt && i < 64 && delay < most; i++) {
-        delay = delay > most / 2 ? most : delay * 2;
-    }
-    delay = delay < most ? delay : most;
-    b->dice = b->dice * 6364136223846793005u + 1442695040888963407u;
-    int64_t jitter = (int64_t)((b->dice >> 33) % ((uint64_t)delay / 4 + 1));
-    return delay > INT64_MAX - jitter ? INT64_MAX : delay + jitter;
+    return bulkhead_backoff(attempt, b->fixed.retry_delay_ns, b->fixed.retry_delay_max_ns,
+                            &b->dice);
 }
 
 enum { BULKHEAD_OVER_, BULKHEAD_AGAIN_, BULKHEAD_LATE_ }; /* what an attempt's end is for the job */

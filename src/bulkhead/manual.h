@@ -94,6 +94,7 @@
  *     bulkhead_snapshot                       its figures; metrics.h writes them for Prometheus
  *     bulkhead_outcome_name                   a name for a log
  *     bulkhead_histogram_add, _quantile       times: theirs, or your own
+ *     bulkhead_backoff                        how long to wait before another attempt
  *     bulkhead_options_from_env, _from_names  limits from the environment
  *
  * ERRORS

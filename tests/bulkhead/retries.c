@@ -60,6 +60,24 @@ static bool worth_it(void *user, int result, uint32_t attempt)
     return result != j->never;
 }
 
+TEST a_back_off_doubles_up_to_its_most_and_is_never_the_same(void)
+{
+    uint64_t dice = 1;
+    bool differs = false;
+    for (uint32_t attempt = 1; attempt < 70; attempt++) {
+        int64_t plain = attempt < 5 ? PLIM_MS(10) << (attempt - 1) : PLIM_MS(100);
+        int64_t delay = bulkhead_backoff(attempt, PLIM_MS(10), PLIM_MS(100), &dice);
+        ASSERT(delay >= plain && delay <= plain + plain / 4);
+        differs = differs || (attempt > 5 && delay % PLIM_MS(1) != 0);
+    }
+    ASSERT(differs);
+    ASSERT_I64(0, bulkhead_backoff(3, 0, PLIM_S(1), &dice));
+    ASSERT_I64(0, bulkhead_backoff(3, -5, PLIM_S(1), &dice));
+    ASSERT_I64(0, bulkhead_backoff(3, PLIM_S(1), -5, &dice));
+    ASSERT_I64(INT64_MAX, bulkhead_backoff(UINT32_MAX, INT64_MAX, INT64_MAX, &dice));
+    PASS();
+}
+
 TEST retryable_decides(void)
 {
     static judge j;
@@ -142,6 +160,7 @@ SUITE(retries_suite)
     RUN_TESTp(a_failing_job_is_tried_as_often_as_told, 0, 4, 3, 4);
     RUN_TESTp(retries_keep_their_delays, 0);
     RUN_TESTp(retries_keep_their_delays, PLIM_US(1500));
+    RUN_TEST(a_back_off_doubles_up_to_its_most_and_is_never_the_same);
     RUN_TEST(retryable_decides);
     RUN_TEST(a_job_holds_no_permit_between_attempts);
     RUN_TESTp(a_retry_comes_back_at_the_end_of_the_queue, 0);
