@@ -27,9 +27,11 @@ static bulkhead_job loops[1000];
 static const config *settings;
 static char lease[32];
 
-/* The name of this process is in each of its leases, so no other may have it, in no other time. If
- * the answer to a claim is lost, nobody knows which jobs were claimed: they come back when their lease
- * ends. The process takes another name then, so that its leases are those that it knows of. */
+/* The name of this process is in each of its leases, so no other may have it, at no other time. If the
+ * answer to a claim is lost, nobody knows which jobs were claimed: they come back when their lease
+ * ends. The process takes another name then, so that its leases are those that it knows of. It does so
+ * too when it has to give a job back again, because the answer was lost: the attempt that did not count
+ * may have its number a second time by now, and then only the name tells the two apart. */
 static char base[64];
 static atomic_uint generation;
 
@@ -41,6 +43,11 @@ static void make_name(void)
     clock_gettime(CLOCK_REALTIME, &now);
     snprintf(base, sizeof base, "%s/%ld/%llx", host, (long)getpid(),
              (unsigned long long)now.tv_sec * 1000000 + (unsigned long long)now.tv_nsec / 1000);
+}
+
+void fetching_rename(void)
+{
+    atomic_fetch_add(&generation, 1);
 }
 
 void fetching_wake(void)
@@ -80,7 +87,7 @@ static int claim(PGconn *db, const uint32_t places[], int count)
     atomic_fetch_add(&totals.claims, 1);
     if (answer == NULL || !db_is_good(answer)) {
         if (answer == NULL) {
-            atomic_fetch_add(&generation, 1);
+            fetching_rename();
         } else {
             fprintf(stderr, "pg_workers: claim: %s", PQresultErrorMessage(answer));
         }

@@ -16,6 +16,10 @@ int fetching_begin(const config *c);
  * thread. */
 void fetching_wake(void);
 
+/* From now on this process claims by another name. For when nobody knows whether a job was claimed, or
+ * given back: what is said again about the one must not meet the other. From any thread. */
+void fetching_rename(void);
+
 /* Lets workers fetch no more. */
 void fetching_close(void);
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "db.h"
+#include "fetching.h"
 #include "figures.h"
 #include "slots.h"
 
@@ -98,6 +99,10 @@ static bool tell_one(PGconn *db, int64_t patience_ns, bool *lost)
     if (good) {
         figures_given_back(s->end, strcmp(PQgetvalue(answer, 0, 0), "1") == 0);
         slots_told(s);
+    } else if (answer == NULL) {
+        fetching_rename();
+    } else {
+        fprintf(stderr, "pg_workers: give_back: %s", PQresultErrorMessage(answer));
     }
     *lost = answer == NULL;
     PQclear(answer);
@@ -121,15 +126,13 @@ static int keep(bulkhead_job *worker)
             return bulkhead_job_cancelled(worker) ? 0 : EIO;
         }
         csem_drain(&slots_bell);
-        if (atomic_load(&ending)) {
-            slot *left = NULL;
-            slots_each(SLOT_ENDED, find_one, &left);
-            if (left == NULL) {
-                return 0;
-            }
-            continue;
+        bool end = atomic_load(&ending);
+        slot *left = NULL;
+        slots_each(SLOT_ENDED, find_one, &left);
+        if (end && left == NULL) {
+            return 0;
         }
-        csem_acquire_for(&slots_bell, due - clock_ns());
+        csem_acquire_for(&slots_bell, end ? PLIM_MS(50) : due - clock_ns());
     }
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "db.h"
+#include "fetching.h"
 #include "figures.h"
 #include "kinds.h"
 
@@ -78,6 +79,8 @@ static enum slot_end fail(work *w, enum slot_end end)
     bool told = answer != NULL && db_is_good(answer);
     if (told) {
         figures_given_back(end, strcmp(PQgetvalue(answer, 0, 0), "1") == 0);
+    } else if (answer == NULL) {
+        fetching_rename();
     }
     w->broken = answer == NULL;
     PQclear(answer);

@@ -173,6 +173,10 @@ check "but it does look" [ $((after - before)) -ge 2 ]
 check "it uses less than 1 % of a CPU ($ticks ticks in $since ms)" [ $((ticks * 100000)) -lt $((since * $(getconf CLK_TCK))) ]
 
 # ---- the server is down
+ask "SELECT job_add('effect', '60000'), job_add('hold', '60000')" >/dev/null
+SHUTDOWN_MS=500 METRICS_PORT='' start_worker busy
+running 2
 $tests/server.sh restart "$scene" stopped
 check "SIGTERM ends it while the server is down" quit idle
+check "and also if jobs run" quit busy
 sum_up || { tail -n 3 "$scene"/*.log; false; }

@@ -79,11 +79,18 @@ launch() {
 pid() {
     cat "$scene/$1.pid"
 }
-# quit NAME: SIGTERM, and its exit status
+# quit NAME: SIGTERM, and its exit status; 137 if it does not end
 quit() {
     kill -TERM "$(pid "$1")"
+    (
+        sleep 30 &
+        trap 'kill $!; exit' TERM
+        wait $! && kill -9 "$(pid "$1")"
+    ) >/dev/null 2>&1 &
+    watchdog=$!
     wait "$(pid "$1")"
     set -- "$1" $?
+    kill $watchdog 2>/dev/null
     rm "$scene/$1.pid"
     return "$2"
 }
