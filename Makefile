@@ -164,8 +164,9 @@ PARTS_http_worker/plain         = $(SERVER)
 PARTS_http_worker/load_main     = $(LOAD)
 PARTS_http_worker/worker_main   = $(WORKER)
 PG = $(filter-out %/main.c,$(wildcard examples/pg_workers/*.c)) $(SERVER)
-PARTS_pg_workers/main  = $(PG)
-PARTS_pg_workers/naive = $(addprefix examples/pg_workers/,config.c db.c statements.c)
+PARTS_pg_workers/main   = $(PG)
+PARTS_pg_workers/worker = $(PG)
+PARTS_pg_workers/naive  = $(addprefix examples/pg_workers/,config.c db.c statements.c)
 whole = $(PARTS_$1) $(wildcard $(addsuffix *.h,$(sort $(dir $(PARTS_$1))))) $(if $(PARTS_$1),$(HEADERS))
 
 .SECONDEXPANSION:
@@ -185,8 +186,9 @@ if_there = $(shell printf '\043include <stdio.h>\n\043include <$1>\nint main(voi
 LIBS_pooled_workers  = $(call if_there,sqlite3.h,sqlite3_open,sqlite3,SQLITE)
 LIBS_http_worker/mhd = $(call if_there,microhttpd.h,MHD_start_daemon,microhttpd,MICROHTTPD)
 LIBPQ = -I$(shell pg_config --includedir 2>/dev/null || echo /usr/include/postgresql) -lpq
-LIBS_pg_workers/main  = $(LIBPQ)
-LIBS_pg_workers/naive = $(LIBPQ)
+LIBS_pg_workers/main   = $(LIBPQ)
+LIBS_pg_workers/worker = $(LIBPQ)
+LIBS_pg_workers/naive  = $(LIBPQ)
 
 $(BUILD)/examples/%: Makefile $$(call whole,$$*)
 	@mkdir -p $(@D)

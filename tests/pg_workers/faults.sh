@@ -30,11 +30,11 @@ launch proxy "$proxy" "$PGPORT"
 eventually 5 test -s "$scene/proxy.log" || exit 1
 through=$(head -n 1 "$scene/proxy.log")
 
-# What is to be done: most take 0 to 80 ms, some fail at first, some always, some hold a row.
+# What is to be done: most take 0 to 100 ms, some fail at first, some always, some hold a row.
 ask "SET work_mem = '64MB'; SELECT setseed($seed / 100000.0);
 INSERT INTO permit SELECT 'x', generate_series(1, 5);
 INSERT INTO job (kind, payload, priority, run_at, pool, max_attempts)
-SELECT kind, CASE kind WHEN 'fail' THEN '2' ELSE (random() * 80)::int::text END, (random() * 3)::int,
+SELECT kind, CASE kind WHEN 'fail' THEN '2' ELSE (random() * 100)::int::text END, (random() * 3)::int,
        now() + random() * interval '5 s', pool, 60
 FROM (SELECT 'effect' AS kind, NULL AS pool FROM generate_series(1, $jobs)
       UNION ALL SELECT 'effect', 'x' FROM generate_series(1, $limited)
@@ -118,7 +118,7 @@ all_over() {
 if [ -n "$who" ]; then
     eventually 5 all_over
 else
-    check "all jobs end" eventually 60 all_over
+    check "all jobs end" eventually 180 all_over
     for i in 1 2 3; do
         check "process $i ends on SIGTERM" quit worker$i
     done

@@ -95,6 +95,7 @@ quit() {
     return "$2"
 }
 sum_up() {
+    check "no sanitizer has anything to say" sh -c "! grep -h 'Sanitizer\|runtime error' '$scene'/*.log"
     echo "$passed passed, $failed failed"
     [ $failed -eq 0 ]
 }
