@@ -7,7 +7,7 @@ CFLAGS ?=# after all other flags
 STD     = -std=c11
 SHELL   = /bin/sh
 
-HEADERS  = semaphore.h weighted_sem.h bulkhead.h loop_scheduler.h metrics.h
+HEADERS  = semaphore.h weighted_sem.h bulkhead.h loop_scheduler.h adaptive_limit.h metrics.h
 WARNINGS = -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror
 
 export BUILD CC CXX CFLAGS WARNINGS GREATEST PREFIX INCLUDEDIR DESTDIR INSTALL QUICK BENCH_FLAGS

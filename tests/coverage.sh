@@ -13,7 +13,7 @@ if ! command -v gcov >/dev/null || ! $cc --version | grep -q 'Free Software'; th
     exit 77
 fi
 passed=0 failed=0
-for header in ${*:-semaphore weighted_sem bulkhead loop_scheduler metrics}; do
+for header in ${*:-semaphore weighted_sem bulkhead loop_scheduler adaptive_limit metrics}; do
     dir=$build/coverage/$header n=0
     rm -rf "$dir"
     mkdir -p "$dir"
@@ -34,6 +34,7 @@ for header in ${*:-semaphore weighted_sem bulkhead loop_scheduler metrics}; do
     # What several headers share is covered in one of them.
     case $header in
     semaphore | metrics) elsewhere=nothing ;;
+    adaptive_limit) elsewhere=platform ;;
     weighted_sem) elsewhere='threads|platform|counter|park|operations' ;;
     bulkhead) elsewhere='[a-z_]*' ;;
     *) elsewhere='threads|platform|counter|park|operations|list|waiter|workers' ;;

@@ -12,7 +12,7 @@ build=${BUILD:-build}/cross
 mkdir -p "$build"
 passed=0 failed=0 skipped=0
 each="core/test semaphore/test weighted_sem/test bulkhead/test bulkhead/exact loop_scheduler/test
-    metrics/test"
+    metrics/test adaptive_limit/test"
 programs=$each optimise=-O0
 if [ "${1-}" = -a ]; then
     optimise=-O2

@@ -11,7 +11,7 @@ says() {
     grep -qF -e "$2" "$1" || { echo "$1 does not say: $2" && failed=1; }
 }
 
-for header in semaphore.h weighted_sem.h bulkhead.h loop_scheduler.h metrics.h; do
+for header in semaphore.h weighted_sem.h bulkhead.h loop_scheduler.h adaptive_limit.h metrics.h; do
     have=$(sed -n '1s/.* - v\([0-9.]*\) - .*/\1/p' $header)
     [ "$have" = "$want" ] || { echo "$header is $have, CHANGELOG.md says $want" && failed=1; }
 done

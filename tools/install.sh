@@ -5,7 +5,7 @@
 set -eu
 prefix=${PREFIX:-/usr/local} install=${INSTALL:-install} build=${BUILD:-build}
 includedir=${INCLUDEDIR:-$prefix/include}
-headers='semaphore.h weighted_sem.h bulkhead.h loop_scheduler.h metrics.h'
+headers='semaphore.h weighted_sem.h bulkhead.h loop_scheduler.h adaptive_limit.h metrics.h'
 cmake_files='plimsoll-config.cmake plimsoll-config-version.cmake'
 to=${DESTDIR-}$includedir/plimsoll pc=${DESTDIR-}$prefix/share/pkgconfig cmake=${DESTDIR-}$prefix/share/cmake/plimsoll
 man=${DESTDIR-}$prefix/share/man/man3

@@ -167,6 +167,7 @@ prefix()
     case $1 in
     semaphore) echo csem ;; # sem_ is POSIX's, semaphore_ is Mach's
     metrics) echo plim_metrics ;;
+    adaptive_limit) echo adaptive ;;
     *) echo "$1" ;;
     esac
 }

@@ -92,7 +92,7 @@ exported()
             $2 == "U" || $2 == "w" { next }
             { print; sub(/^_/, "") } # as on macOS
             /^dock_/ { found++ }
-            /^(plim|csem|weighted_sem|bulkhead|loop_scheduler)_/ { bad = 1 }
+            /^(plim|csem|weighted_sem|bulkhead|loop_scheduler|adaptive)_/ { bad = 1 }
             END { exit bad || found < 3 }' names
 }
 

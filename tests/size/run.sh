@@ -31,7 +31,7 @@ weigh()
 }
 
 here=tests/size
-for header in semaphore weighted_sem bulkhead loop_scheduler metrics; do
+for header in semaphore weighted_sem bulkhead loop_scheduler adaptive_limit metrics; do
     echo "#include \"$PWD/$header.h\"" >"$build/bare_$header.c"
     weigh 0 "$build/bare_$header.c" -O2
     weigh 0 "$build/bare_$header.c" -O0
@@ -46,5 +46,6 @@ weigh 48128 $here/bulkhead_whole.c -O2
 weigh 20480 $here/loop_scheduler_whole.c -O2
 weigh 16384 $here/weighted_sem_whole.c -O2
 weigh 5120 $here/semaphore_whole.c -O2
+weigh 8192 $here/adaptive_limit_whole.c -O2
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

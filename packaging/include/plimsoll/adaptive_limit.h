@@ -1,0 +1,2 @@
+/* So that <plimsoll/adaptive_limit.h> is found in a checkout, too. */
+#include "../../../adaptive_limit.h"

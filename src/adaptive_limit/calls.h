@@ -1,0 +1,97 @@
+/* The calls of the API. */
+
+/* The window is over. Whoever takes the turn ends it. The compare-exchange may fail for no reason:
+ * the next sample will do. Acquire and release: what one turn has written is seen in the next. */
+PLIM_SLOW_ void adaptive_over_(adaptive_limit *a, int64_t now_ns)
+{
+    uint64_t until = plim_load_relaxed_(&a->until);
+    if (until != ADAPTIVE_TURN_ && plim_cas_acquire_(&a->until, &until, ADAPTIVE_TURN_)) {
+        plim_store_release_(&a->until, (uint64_t)adaptive_next_(a, now_ns));
+    }
+}
+
+static inline uint32_t adaptive_limit_sample(adaptive_limit *a, int64_t now_ns, int64_t took_ns,
+                                             uint32_t in_flight, int kind)
+{
+    uint64_t adds, before = 0;
+    uint64_t peak = plim_load_relaxed_(&a->peak);
+    if (in_flight > peak) { /* if that fails, others were there: it need not be exact */
+        (void)plim_cas_relaxed_(&a->peak, &peak, in_flight);
+    }
+    if (PLIM_LIKELY_(kind == ADAPTIVE_OK)) {
+        const unsigned cell = adaptive_cell_(took_ns, &adds);
+        before = plim_add_relaxed_(&a->cells[cell], adds);
+    } else if (kind == ADAPTIVE_OVERLOAD) {
+        const uint64_t units = took_ns <= 0 ? 0 : (uint64_t)took_ns / ADAPTIVE_WASTE_UNIT_NS_;
+        const uint64_t most = ADAPTIVE_COUNT_MASK_ >> 8; /* 67 s */
+        adds = ((units > most ? most : units) << ADAPTIVE_COUNT_BITS_) + 1;
+        before = plim_add_relaxed_(&a->wasted, adds);
+    }
+    if (!PLIM_LIKELY_((uint64_t)now_ns < plim_load_relaxed_(&a->until) &&
+                      (before & ADAPTIVE_COUNT_MASK_) < ADAPTIVE_FULL_)) {
+        adaptive_over_(a, now_ns);
+    }
+    return (uint32_t)plim_load_relaxed_(&a->limit);
+}
+
+static inline adaptive_limit_state adaptive_limit_read(const adaptive_limit *a)
+{
+    adaptive_limit_state state;
+    const uint64_t limit = plim_load_relaxed_(&a->limit);
+    state.limit = (uint32_t)limit;
+    state.reason = (adaptive_reason)(limit >> 32);
+    state.baseline_ns = (int64_t)plim_load_relaxed_(&a->baseline_ns);
+    state.sample_ns = (int64_t)plim_load_relaxed_(&a->sample_ns);
+    for (int i = 0; i < ADAPTIVE_REASONS; i++) {
+        state.windows[i] = plim_load_relaxed_(&a->windows[i]);
+    }
+    return state;
+}
+
+static inline const char *adaptive_reason_name(adaptive_reason reason)
+{
+    static const char *const names[] = {"begun",  "unused", "steady",     "raised", "tried",
+                                        "probed", "kept",   "taken_back", "slow",   "wasted"};
+    return (unsigned)reason < ADAPTIVE_REASONS ? names[reason] : "unknown";
+}
+
+PLIM_SLOW_ uint32_t adaptive_sample_(void *ctx, int64_t now_ns, int64_t took_ns, uint32_t in_flight,
+                                     int kind)
+{
+    return adaptive_limit_sample((adaptive_limit *)ctx, now_ns, took_ns, in_flight, kind);
+}
+
+static inline plim_limiter adaptive_limit_limiter(adaptive_limit *a)
+{
+    plim_limiter limiter = {adaptive_sample_, a};
+    return limiter;
+}
+
+static inline int adaptive_limit_init(adaptive_limit *a, const adaptive_limit_options *options)
+{
+    adaptive_limit_options o = {0, 0, 0, 0, 0, 0};
+    if (options != NULL) {
+        o = *options;
+    }
+    o.min = o.min == 0 ? 1 : o.min;
+    o.max = o.max != 0 ? o.max : o.min > 1000 ? o.min : 1000;
+    if (o.initial == 0) {
+        o.initial = o.min > 4 ? o.min : o.max < 4 ? o.max : 4;
+    }
+    o.tolerance = o.tolerance == 0 ? 1.5 : o.tolerance;
+    if (a == NULL || o.max > ADAPTIVE_LIMIT_MAX_ || o.initial < o.min || o.initial > o.max ||
+        o.window_ns < 0 || o.healthy_ns < 0 || !(o.tolerance >= 1.1 && o.tolerance <= 1000)) {
+        return EINVAL;
+    }
+    memset((void *)a, 0, sizeof *a);
+    a->min = o.min;
+    a->max = o.max;
+    a->window_ns = o.window_ns == 0 ? PLIM_MS(100) : o.window_ns;
+    a->healthy_ns = o.healthy_ns;
+    a->tolerance = o.tolerance;
+    a->since = -1;
+    a->exact = o.initial;
+    a->doubles = a->pays = true;
+    plim_store_relaxed_(&a->limit, o.initial);
+    return 0;
+}
