@@ -54,6 +54,13 @@
  *         plim_executor executor = {execute, &pool};
  *         bulkhead_options options = {.type = BULKHEAD_ASYNC, .permits = 8, .executor = &executor};
  *
+ *   Or how many permits there are is said by a limiter, such as adaptive_limit.h. It is told of
+ *   each run that has ended: each attempt of a job, and each function given to invoke. It learns
+ *   how long the run took, how many ran, and what it came to. ETIMEDOUT, EAGAIN and EBUSY, and a
+ *   run timeout, mean overload; any other error means nothing to it. Calls of enter and
+ *   BULKHEAD_SCOPE are not told: nobody knows when they began. There are never more permits than
+ *   the options say, or the last resize.
+ *
  *   A job fails if its run returns anything but 0. Then it may be tried again, `attempts` times in
  *   all. The delay before the second attempt is retry_delay_ns. It doubles for each later one, up
  *   to retry_delay_max_ns, and up to a quarter more is added at random. While a job waits for its
@@ -245,6 +252,7 @@
 typedef struct bulkhead bulkhead;
 typedef struct bulkhead_job bulkhead_job; /* see below, after the core */
 typedef struct plim_executor plim_executor;
+typedef struct plim_limiter plim_limiter;
 
 enum { BULKHEAD_SYNC, BULKHEAD_ASYNC };  /* type */
 enum { BULKHEAD_DRAIN, BULKHEAD_ABORT }; /* how to close */
@@ -305,6 +313,9 @@ typedef struct bulkhead_options {
                            a place in the queue (0: not at all); PLIM_NONE: none of them waits. Any
                            other time holds for all. enter_for and submit_for have their own */
     const plim_executor *executor; /* runs the jobs; is copied (NULL: own workers) */
+    const plim_limiter *limiter;   /* says how many permits there are, `permits` at most; is
+                                      told of all runs, and once by init, with 0 in flight, to
+                                      learn the first limit; is copied (NULL: that many) */
     /* Makes what the worker owns (NULL: nothing to make). If it does not return 0, it is called
      * again after 1 ms, 2 ms, ... up to a second. Both run on the worker's thread. */
     int (*worker_start)(void *user, unsigned index, void **resource);
@@ -874,9 +885,9 @@ typedef struct plim_executor {
 } plim_executor;
 
 /* How a limiter asks somebody else for its limit: sample() is told of each call that has ended, and
- * returns how many may be in flight from now on. now_ns: on the monotonic clock; took_ns: how long
- * the call took; in_flight: how many there were, this one included; kind: one of the three below.
- * Calls may come from several threads at once. */
+ * returns how many may be in flight from now on, at least 1. now_ns: on the monotonic clock;
+ * took_ns: how long the call took; in_flight: how many there were, this one included; kind: one of
+ * the three below. Calls may come from several threads at once. */
 typedef struct plim_limiter {
     uint32_t (*sample)(void *ctx, int64_t now_ns, int64_t took_ns, uint32_t in_flight, int kind);
     void *ctx;
@@ -3782,7 +3793,7 @@ typedef struct bulkhead_slow_ {
     int (*leave_hooked)(bulkhead *b, int result, bulkhead_stay_ *stay);
     bool (*take)(bulkhead *b);
     int (*invoke)(bulkhead *b, int (*fn)(void *), void *arg, int *result);
-    void (*ran)(bulkhead *b, int64_t since);
+    void (*ran)(bulkhead *b, int64_t since, int result);
     int (*submit)(bulkhead *b, bulkhead_job *job);
     int (*submit_for)(bulkhead *b, bulkhead_job *job, int64_t timeout_ns);
     int (*wait)(bulkhead_job *job, int64_t timeout_ns);
@@ -3808,6 +3819,7 @@ typedef struct bulkhead_fixed_ {
     int64_t timeout_ns, retry_delay_ns, retry_delay_max_ns, run_timeout_ns;
     bulkhead_histogram *histograms; /* wait, run; NULL without BULKHEAD_TIMINGS */
     plim_executor executor;
+    plim_limiter limiter;
     int (*worker_start)(void *user, unsigned index, void **resource);
     void (*worker_stop)(void *user, unsigned index, void *resource);
     bool (*retryable)(void *user, int result, uint32_t attempt);
@@ -3851,8 +3863,8 @@ typedef struct bulkhead_watch_ {
  *
  *   slow, fixed              init writes them, and nobody after that; the histograms are the lock's
  *   gate.word, inbox         atomic steps: see word.h and inbox.h
- *   permits, limit, delayed, written under the lock, read by all
- *   ready, reckoning
+ *   permits, most, limit,    written under the lock, read by all
+ *   delayed, ready, reckoning
  *   last, calls              atomic steps that nothing relies on
  *   watch.made, .thread      watch.making
  *   all else                 the lock, gate.lock
@@ -3866,6 +3878,7 @@ struct bulkhead {
     const bulkhead_slow_ *slow;
     bulkhead_fixed_ fixed;
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) permits; /* changed under the lock, as all limits are */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) most;    /* permits, whatever the limiter says */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) limit;   /* of the queue */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) delayed; /* jobs; each has a place in the queue, too */
     /* The thread that has entered last, or 0 after a leave: if there is one permit, who has it. */
@@ -3913,7 +3926,11 @@ struct bulkhead {
     plim_timers_ timers; /* of jobs, under the lock; the largest part, so it is the last */
 };
 
-enum { BULKHEAD_EVENTS_ = 1 << 16 }; /* in flags: on_event is set */
+enum {
+    BULKHEAD_EVENTS_ = 1 << 16,
+    BULKHEAD_LIMITED_ = 1 << 17
+}; /* in flags: on_event is set, and
+                                                                     the limiter */
 
 #define BULKHEAD_CALLER_OF_(its_entry) \
     ((bulkhead_caller_ *)(void *)((char *)(its_entry)-offsetof(bulkhead_caller_, entry)))
@@ -3988,6 +4005,9 @@ static inline bool bulkhead_take_(bulkhead *b)
     return false;
 }
 
+enum { /* it is noted when a run begins */
+       BULKHEAD_TIMED_ = (int)BULKHEAD_TIMINGS | (int)BULKHEAD_LIMITED_
+};
 enum { BULKHEAD_HOOKS_ = BULKHEAD_STATS | BULKHEAD_TIMINGS | BULKHEAD_EVENTS_ };
 
 /* `full` is the error for a wait that ends without a permit: ETIMEDOUT, or EAGAIN for a try. */
@@ -4180,12 +4200,13 @@ static inline bool bulkhead_take_inline_(bulkhead *b)
 /* With a permit: calls fn, and gives it back. */
 static inline int bulkhead_call_here_(bulkhead *b, int (*fn)(void *), void *arg, int *result)
 {
-    int64_t since = b->fixed.histograms == NULL ? 0 : plim_now_();
+    const bool timed = (b->fixed.flags & BULKHEAD_TIMED_) != 0;
+    int64_t since = timed ? plim_now_() : 0;
     bulkhead_stay_ stay;
     bulkhead_stay_begins_(b, &stay, BULKHEAD_CALLS_, b->slow->here());
     int answer = fn(arg);
-    if (b->fixed.histograms != NULL) {
-        b->slow->ran(b, since);
+    if (timed) {
+        b->slow->ran(b, since, answer);
     }
     bulkhead_leave_as_(b, answer, &stay);
     if (result != NULL) {
@@ -4753,7 +4774,7 @@ static inline bool bulkhead_may_hire_(const bulkhead *b)
 /* Are there too many workers? */
 static inline bool bulkhead_is_crowded_(const bulkhead *b)
 {
-    uint64_t most = plim_load_relaxed_(&b->permits);
+    uint64_t most = plim_load_relaxed_(&b->most);
     return b->crew.threads - b->stuck > most && bulkhead_able_(b, false) > most;
 }
 
@@ -5279,6 +5300,43 @@ PLIM_CALLED_ void bulkhead_tidy_(bulkhead *b, bulkhead_section_ *s)
     }
 }
 
+/* ==== src/bulkhead/limiter.h ================================================================== */
+
+/* The limiter: who says how many permits there are, if the options name one. */
+
+/* As many as the limiter says, but no more than were set. */
+PLIM_SLOW_ void bulkhead_limit_to_(bulkhead *b, uint64_t permits);
+
+/*
+ * Tells the limiter of a run that began then, and must not take longer than `limit` (0: as long as
+ * it likes); and does as it says. The permit of the run is still held. Under no lock: the limiter
+ * is the program's. So of two threads the one that was told less may come last; then the next run
+ * puts it right. How many run is known but for a moment: a permit that has just come back may be
+ * among them, and a resize come between the two looks.
+ *
+ * The run timeout of a job counts as soon as it has passed, see bulkhead_conclude_. But when the
+ * body returns, if the job is detached, or the bulkhead sync.
+ */
+PLIM_SLOW_ void bulkhead_sample_(bulkhead *b, int64_t since, int64_t limit, int result)
+{
+    const int64_t permits = (int64_t)plim_load_relaxed_(&b->permits);
+    const int64_t most = (int64_t)plim_load_relaxed_(&b->most);
+    const int64_t in_use = permits - bulkhead_available_(plim_load_relaxed_(&b->gate.word));
+    const int64_t now = plim_now_(), took = now - since;
+    const bool over =
+        (limit > 0 && took > limit) || result == ETIMEDOUT || result == EAGAIN || result == EBUSY;
+    const int64_t says = b->fixed.limiter.sample(b->fixed.limiter.ctx, now, took,
+                                                 (uint32_t)(in_use < 1      ? 1
+                                                            : in_use < most ? in_use
+                                                                            : most),
+                                                 over          ? PLIM_CALL_OVERLOAD
+                                                 : result == 0 ? PLIM_CALL_OK
+                                                               : PLIM_CALL_OTHER);
+    if (permits != (says < most ? says : most)) {
+        bulkhead_limit_to_(b, (uint64_t)says);
+    }
+}
+
 /* ==== src/bulkhead/attempt.h ================================================================== */
 
 /* An attempt: how it begins, how it ends, and what that means for the job. */
@@ -5315,8 +5373,8 @@ PLIM_CALLED_ void bulkhead_begin_timed_(bulkhead *b, bulkhead_section_ *s, bulkh
     }
     if (b->fixed.histograms != NULL) {
         bulkhead_time_wait_(b, now - job->since_);
-        job->since_ = now;
     }
+    job->since_ = now;
     if (limit > 0 && worker == NULL) {
         bulkhead_arm_(b, s, job, plim_deadline_(now, limit));
     } else if (limit > 0) {
@@ -5340,7 +5398,7 @@ PLIM_FAST_ void bulkhead_begin_(bulkhead *b, bulkhead_section_ *s, bulkhead_job 
         job->later_ = 0;
     }
     if (!PLIM_LIKELY_((b->fixed.run_timeout_ns | job->run_timeout_ns | job->start_within_ns) == 0 &&
-                      b->fixed.histograms == NULL)) {
+                      (b->fixed.flags & BULKHEAD_TIMED_) == 0)) {
         bulkhead_begin_timed_(b, s, job, worker);
     }
 }
@@ -5545,6 +5603,9 @@ PLIM_SLOW_ void bulkhead_conclude_(bulkhead *b, bulkhead_job *job, bulkhead_stay
 {
     const bool detached = job->detached;
     self->job = detached ? NULL : job; /* if done waits for it, that is EDEADLK */
+    if ((b->fixed.flags & BULKHEAD_LIMITED_) != 0 && job->outcome == BULKHEAD_TIMED_OUT) {
+        bulkhead_sample_(b, job->since_, 0, ETIMEDOUT);
+    }
     bulkhead_call_done_(b, job);
     if (!detached) {
         bulkhead_section_ s = bulkhead_lock_(b);
@@ -5583,10 +5644,14 @@ PLIM_SLOW_ bool bulkhead_goes_away_(bulkhead *b, bulkhead_section_ *s, bulkhead_
     return true;
 }
 
-/* May a failed attempt be followed by another? Asks the program, so not under the lock. */
-static inline bool bulkhead_may_retry_(const bulkhead *b, const bulkhead_job *job, int result)
+/* An attempt has ended, and its permit is still held: tells the limiter. May a failed one be
+ * followed by another? Both ask the program, so this is not under the lock. */
+PLIM_SLOW_ bool bulkhead_may_retry_(bulkhead *b, const bulkhead_job *job, int result)
 {
     uint32_t attempts = job->attempts != 0 ? job->attempts : b->fixed.attempts;
+    if ((b->fixed.flags & BULKHEAD_LIMITED_) != 0 && (job->detached || !bulkhead_is_stuck_(job))) {
+        bulkhead_sample_(b, job->since_, bulkhead_run_limit_(b, job), result);
+    }
     return result != 0 && job->attempt < attempts &&
            (b->fixed.retryable == NULL || b->fixed.retryable(b->fixed.user, result, job->attempt));
 }
@@ -6894,13 +6959,19 @@ PLIM_SLOW_ void bulkhead_entered_(bulkhead *b, int64_t since)
     bulkhead_tell_(b, BULKHEAD_EVENT_ACCEPTED, bulkhead_no_job_(), BULKHEAD_PENDING, 0, 0);
 }
 
-/* What goes with the end of a function that was called with a permit (BULKHEAD_TIMINGS). */
-PLIM_SLOW_ void bulkhead_ran_(bulkhead *b, int64_t since)
+/* What goes with the end of a function that was called with a permit (BULKHEAD_TIMINGS, or a
+ * limiter). */
+PLIM_SLOW_ void bulkhead_ran_(bulkhead *b, int64_t since, int result)
 {
-    int64_t now = plim_now_();
-    bulkhead_section_ s = bulkhead_lock_(b);
-    bulkhead_time_run_(b, now - since);
-    bulkhead_unlock_(b, &s);
+    if (b->fixed.histograms != NULL) {
+        int64_t now = plim_now_();
+        bulkhead_section_ s = bulkhead_lock_(b);
+        bulkhead_time_run_(b, now - since);
+        bulkhead_unlock_(b, &s);
+    }
+    if ((b->fixed.flags & BULKHEAD_LIMITED_) != 0) {
+        bulkhead_sample_(b, since, 0, result);
+    }
 }
 
 /* Waits in the queue. The thread that lets it in takes the permit for it. */
@@ -7405,6 +7476,7 @@ PLIM_SLOW_ bulkhead_outcome bulkhead_attempt_here_(bulkhead *b, bulkhead_job *jo
         if (b->fixed.histograms != NULL) {
             bulkhead_time_wait_(b, began - job->since_);
         }
+        job->since_ = began;
     }
     bulkhead_unlock_(b, &s);
     if (outcome != BULKHEAD_PENDING) {
@@ -8078,6 +8150,30 @@ static inline uint64_t bulkhead_new_limit_(uint64_t limit, int32_t given, uint64
     return kept ? limit : bulkhead_limit_(given, standard, most);
 }
 
+/* So many permits from now on; ends the section. */
+PLIM_SLOW_ void bulkhead_resize_to_(bulkhead *b, bulkhead_section_ *s, uint64_t permits)
+{
+    const uint64_t before = plim_load_relaxed_(&b->permits);
+    s->word += (permits - before) * BULKHEAD_PERMIT_ONE_;
+    plim_store_relaxed_(&b->permits, permits);
+    PLIM_PROBE_(limit, b, permits);
+    b->shrunk |= permits < before;
+    bulkhead_grant_(b, s);
+    bulkhead_staff_(b, s);
+    if (b->crew.threads - b->stuck > plim_load_relaxed_(&b->most)) { /* some are to go */
+        plim_crew_rouse_all_(&b->crew, &s->woken);
+    }
+    bulkhead_unlock_(b, s);
+    bulkhead_tell_(b, BULKHEAD_EVENT_RESIZED, bulkhead_no_job_(), BULKHEAD_PENDING, 0, 0);
+}
+
+PLIM_SLOW_ void bulkhead_limit_to_(bulkhead *b, uint64_t permits)
+{
+    bulkhead_section_ s = bulkhead_lock_(b);
+    const uint64_t most = plim_load_relaxed_(&b->most);
+    bulkhead_resize_to_(b, &s, permits < most ? permits : most);
+}
+
 PLIM_SLOW_ int bulkhead_resize_(bulkhead *b, int32_t permits, int32_t queue)
 {
     if ((permits < PLIM_NONE && permits != PLIM_KEEP) ||
@@ -8085,21 +8181,15 @@ PLIM_SLOW_ int bulkhead_resize_(bulkhead *b, int32_t permits, int32_t queue)
         return EINVAL;
     }
     bulkhead_section_ s = bulkhead_lock_(b);
-    const uint64_t before = plim_load_relaxed_(&b->permits), limit = plim_load_relaxed_(&b->limit);
-    uint64_t now = bulkhead_new_limit_(before, permits, 1, BULKHEAD_PERMITS_MAX_);
-    s.word += (now - before) * BULKHEAD_PERMIT_ONE_;
-    plim_store_relaxed_(&b->permits, now);
-    PLIM_PROBE_(limit, b, now);
-    b->shrunk |= now < before;
+    uint64_t now = plim_load_relaxed_(&b->permits);
+    const uint64_t limit = plim_load_relaxed_(&b->limit);
+    if (permits != PLIM_KEEP) {
+        now = bulkhead_new_limit_(now, permits, 1, BULKHEAD_PERMITS_MAX_);
+        plim_store_relaxed_(&b->most, now);
+    }
     plim_store_relaxed_(
         &b->limit, bulkhead_new_limit_(limit, queue, BULKHEAD_QUEUE_MAX_, BULKHEAD_QUEUE_MAX_));
-    bulkhead_grant_(b, &s);
-    bulkhead_staff_(b, &s);
-    if (b->crew.threads - b->stuck > now) { /* some are to go */
-        plim_crew_rouse_all_(&b->crew, &s.woken);
-    }
-    bulkhead_unlock_(b, &s);
-    bulkhead_tell_(b, BULKHEAD_EVENT_RESIZED, bulkhead_no_job_(), BULKHEAD_PENDING, 0, 0);
+    bulkhead_resize_to_(b, &s, now);
     return 0;
 }
 
@@ -8331,7 +8421,8 @@ static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options)
     if (b == NULL || (o->type != BULKHEAD_SYNC && o->type != BULKHEAD_ASYNC) ||
         o->permits < PLIM_NONE || o->queue < PLIM_NONE || o->timeout_ns < PLIM_NONE ||
         o->retry_delay_ns < 0 || o->retry_delay_max_ns < 0 || o->run_timeout_ns < PLIM_NONE ||
-        (o->flags & ~flags) != 0 || (o->executor != NULL && o->executor->execute == NULL) ||
+        (o->flags & ~flags) != 0 || (o->limiter != NULL && o->limiter->sample == NULL) ||
+        (o->executor != NULL && o->executor->execute == NULL) ||
         (o->executor != NULL && resources) ||
         (o->type == BULKHEAD_SYNC && (o->executor != NULL || resources))) {
         return EINVAL;
@@ -8344,14 +8435,23 @@ static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options)
         }
         memset(histograms, 0, 2 * sizeof *histograms);
     }
-    uint64_t permits = bulkhead_limit_(o->permits, 1, BULKHEAD_PERMITS_MAX_);
+    const int64_t now = plim_now_();
+    const uint64_t most = bulkhead_limit_(o->permits, 1, BULKHEAD_PERMITS_MAX_);
+    uint64_t permits = most;
     memset((void *)b, 0, sizeof *b);
+    if (o->limiter != NULL) {
+        b->fixed.limiter = *o->limiter;
+        permits = o->limiter->sample(o->limiter->ctx, now, 0, 0, PLIM_CALL_OTHER);
+        permits = permits < most ? permits : most;
+    }
+    plim_store_relaxed_(&b->most, most);
     plim_gate_init_(&b->gate, permits * BULKHEAD_PERMIT_ONE_);
     b->slow = bulkhead_slow_functions_();
     plim_store_relaxed_(&b->permits, permits);
     plim_store_relaxed_(&b->limit,
                         bulkhead_limit_(o->queue, BULKHEAD_QUEUE_MAX_, BULKHEAD_QUEUE_MAX_));
-    b->fixed.flags = o->flags | (o->on_event != NULL ? (uint32_t)BULKHEAD_EVENTS_ : 0);
+    b->fixed.flags = o->flags | (o->on_event != NULL ? (uint32_t)BULKHEAD_EVENTS_ : 0) |
+                     (o->limiter != NULL ? (uint32_t)BULKHEAD_LIMITED_ : 0);
     b->fixed.type = o->type;
     b->fixed.timeout_ns = o->timeout_ns;
     b->fixed.retry_delay_ns = o->retry_delay_ns;
@@ -8366,14 +8466,13 @@ static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options)
     b->fixed.stack_size = o->stack_size;
     b->fixed.process = plim_process_();
     b->fixed.histograms = histograms;
-    const int64_t now = plim_now_();
     b->dice = (uint64_t)now;
     plim_timers_init_(&b->timers, now);
     if (o->executor != NULL) {
         b->fixed.executor = *o->executor;
     }
     b->fixed.crewed = o->type == BULKHEAD_ASYNC && o->executor == NULL;
-    b->fixed.plain = b->fixed.crewed && o->on_event == NULL;
+    b->fixed.plain = b->fixed.crewed && o->on_event == NULL && o->limiter == NULL;
     const char *name = o->name == NULL ? "bulkhead" : o->name;
     for (size_t i = 0; i + 1 < sizeof b->fixed.name && name[i] != 0; i++) {
         b->fixed.name[i] = name[i];

@@ -35,6 +35,7 @@
 #include "bulkhead/sections.h"
 #include "bulkhead/admission.h"
 #include "bulkhead/inbox.h"
+#include "bulkhead/limiter.h"
 #include "bulkhead/attempt.h"
 #include "bulkhead/executor.h"
 #include "bulkhead/resources.h"

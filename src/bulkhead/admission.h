@@ -95,7 +95,7 @@ static inline bool bulkhead_may_hire_(const bulkhead *b)
 /* Are there too many workers? */
 static inline bool bulkhead_is_crowded_(const bulkhead *b)
 {
-    uint64_t most = plim_load_relaxed_(&b->permits);
+    uint64_t most = plim_load_relaxed_(&b->most);
     return b->crew.threads - b->stuck > most && bulkhead_able_(b, false) > most;
 }
 

@@ -12,6 +12,7 @@
 typedef struct bulkhead bulkhead;
 typedef struct bulkhead_job bulkhead_job; /* see below, after the core */
 typedef struct plim_executor plim_executor;
+typedef struct plim_limiter plim_limiter;
 
 enum { BULKHEAD_SYNC, BULKHEAD_ASYNC };  /* type */
 enum { BULKHEAD_DRAIN, BULKHEAD_ABORT }; /* how to close */
@@ -72,6 +73,9 @@ typedef struct bulkhead_options {
                            a place in the queue (0: not at all); PLIM_NONE: none of them waits. Any
                            other time holds for all. enter_for and submit_for have their own */
     const plim_executor *executor; /* runs the jobs; is copied (NULL: own workers) */
+    const plim_limiter *limiter;   /* says how many permits there are, `permits` at most; is
+                                      told of all runs, and once by init, with 0 in flight, to
+                                      learn the first limit; is copied (NULL: that many) */
     /* Makes what the worker owns (NULL: nothing to make). If it does not return 0, it is called
      * again after 1 ms, 2 ms, ... up to a second. Both run on the worker's thread. */
     int (*worker_start)(void *user, unsigned index, void **resource);

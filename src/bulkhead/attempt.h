@@ -32,8 +32,8 @@ PLIM_CALLED_ void bulkhead_begin_timed_(bulkhead *b, bulkhead_section_ *s, bulkh
     }
     if (b->fixed.histograms != NULL) {
         bulkhead_time_wait_(b, now - job->since_);
-        job->since_ = now;
     }
+    job->since_ = now;
     if (limit > 0 && worker == NULL) {
         bulkhead_arm_(b, s, job, plim_deadline_(now, limit));
     } else if (limit > 0) {
@@ -57,7 +57,7 @@ PLIM_FAST_ void bulkhead_begin_(bulkhead *b, bulkhead_section_ *s, bulkhead_job 
         job->later_ = 0;
     }
     if (!PLIM_LIKELY_((b->fixed.run_timeout_ns | job->run_timeout_ns | job->start_within_ns) == 0 &&
-                      b->fixed.histograms == NULL)) {
+                      (b->fixed.flags & BULKHEAD_TIMED_) == 0)) {
         bulkhead_begin_timed_(b, s, job, worker);
     }
 }
@@ -262,6 +262,9 @@ PLIM_SLOW_ void bulkhead_conclude_(bulkhead *b, bulkhead_job *job, bulkhead_stay
 {
     const bool detached = job->detached;
     self->job = detached ? NULL : job; /* if done waits for it, that is EDEADLK */
+    if ((b->fixed.flags & BULKHEAD_LIMITED_) != 0 && job->outcome == BULKHEAD_TIMED_OUT) {
+        bulkhead_sample_(b, job->since_, 0, ETIMEDOUT);
+    }
     bulkhead_call_done_(b, job);
     if (!detached) {
         bulkhead_section_ s = bulkhead_lock_(b);
@@ -300,10 +303,14 @@ PLIM_SLOW_ bool bulkhead_goes_away_(bulkhead *b, bulkhead_section_ *s, bulkhead_
     return true;
 }
 
-/* May a failed attempt be followed by another? Asks the program, so not under the lock. */
-static inline bool bulkhead_may_retry_(const bulkhead *b, const bulkhead_job *job, int result)
+/* An attempt has ended, and its permit is still held: tells the limiter. May a failed one be
+ * followed by another? Both ask the program, so this is not under the lock. */
+PLIM_SLOW_ bool bulkhead_may_retry_(bulkhead *b, const bulkhead_job *job, int result)
 {
     uint32_t attempts = job->attempts != 0 ? job->attempts : b->fixed.attempts;
+    if ((b->fixed.flags & BULKHEAD_LIMITED_) != 0 && (job->detached || !bulkhead_is_stuck_(job))) {
+        bulkhead_sample_(b, job->since_, bulkhead_run_limit_(b, job), result);
+    }
     return result != 0 && job->attempt < attempts &&
            (b->fixed.retryable == NULL || b->fixed.retryable(b->fixed.user, result, job->attempt));
 }

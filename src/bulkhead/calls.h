@@ -25,6 +25,9 @@ static inline bool bulkhead_take_(bulkhead *b)
     return false;
 }
 
+enum { /* it is noted when a run begins */
+       BULKHEAD_TIMED_ = (int)BULKHEAD_TIMINGS | (int)BULKHEAD_LIMITED_
+};
 enum { BULKHEAD_HOOKS_ = BULKHEAD_STATS | BULKHEAD_TIMINGS | BULKHEAD_EVENTS_ };
 
 /* `full` is the error for a wait that ends without a permit: ETIMEDOUT, or EAGAIN for a try. */
@@ -217,12 +220,13 @@ static inline bool bulkhead_take_inline_(bulkhead *b)
 /* With a permit: calls fn, and gives it back. */
 static inline int bulkhead_call_here_(bulkhead *b, int (*fn)(void *), void *arg, int *result)
 {
-    int64_t since = b->fixed.histograms == NULL ? 0 : plim_now_();
+    const bool timed = (b->fixed.flags & BULKHEAD_TIMED_) != 0;
+    int64_t since = timed ? plim_now_() : 0;
     bulkhead_stay_ stay;
     bulkhead_stay_begins_(b, &stay, BULKHEAD_CALLS_, b->slow->here());
     int answer = fn(arg);
-    if (b->fixed.histograms != NULL) {
-        b->slow->ran(b, since);
+    if (timed) {
+        b->slow->ran(b, since, answer);
     }
     bulkhead_leave_as_(b, answer, &stay);
     if (result != NULL) {

@@ -41,13 +41,19 @@ PLIM_SLOW_ void bulkhead_entered_(bulkhead *b, int64_t since)
     bulkhead_tell_(b, BULKHEAD_EVENT_ACCEPTED, bulkhead_no_job_(), BULKHEAD_PENDING, 0, 0);
 }
 
-/* What goes with the end of a function that was called with a permit (BULKHEAD_TIMINGS). */
-PLIM_SLOW_ void bulkhead_ran_(bulkhead *b, int64_t since)
+/* What goes with the end of a function that was called with a permit (BULKHEAD_TIMINGS, or a
+ * limiter). */
+PLIM_SLOW_ void bulkhead_ran_(bulkhead *b, int64_t since, int result)
 {
-    int64_t now = plim_now_();
-    bulkhead_section_ s = bulkhead_lock_(b);
-    bulkhead_time_run_(b, now - since);
-    bulkhead_unlock_(b, &s);
+    if (b->fixed.histograms != NULL) {
+        int64_t now = plim_now_();
+        bulkhead_section_ s = bulkhead_lock_(b);
+        bulkhead_time_run_(b, now - since);
+        bulkhead_unlock_(b, &s);
+    }
+    if ((b->fixed.flags & BULKHEAD_LIMITED_) != 0) {
+        bulkhead_sample_(b, since, 0, result);
+    }
 }
 
 /* Waits in the queue. The thread that lets it in takes the permit for it. */

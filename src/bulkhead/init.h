@@ -37,7 +37,8 @@ static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options)
     if (b == NULL || (o->type != BULKHEAD_SYNC && o->type != BULKHEAD_ASYNC) ||
         o->permits < PLIM_NONE || o->queue < PLIM_NONE || o->timeout_ns < PLIM_NONE ||
         o->retry_delay_ns < 0 || o->retry_delay_max_ns < 0 || o->run_timeout_ns < PLIM_NONE ||
-        (o->flags & ~flags) != 0 || (o->executor != NULL && o->executor->execute == NULL) ||
+        (o->flags & ~flags) != 0 || (o->limiter != NULL && o->limiter->sample == NULL) ||
+        (o->executor != NULL && o->executor->execute == NULL) ||
         (o->executor != NULL && resources) ||
         (o->type == BULKHEAD_SYNC && (o->executor != NULL || resources))) {
         return EINVAL;
@@ -50,14 +51,23 @@ static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options)
         }
         memset(histograms, 0, 2 * sizeof *histograms);
     }
-    uint64_t permits = bulkhead_limit_(o->permits, 1, BULKHEAD_PERMITS_MAX_);
+    const int64_t now = plim_now_();
+    const uint64_t most = bulkhead_limit_(o->permits, 1, BULKHEAD_PERMITS_MAX_);
+    uint64_t permits = most;
     memset((void *)b, 0, sizeof *b);
+    if (o->limiter != NULL) {
+        b->fixed.limiter = *o->limiter;
+        permits = o->limiter->sample(o->limiter->ctx, now, 0, 0, PLIM_CALL_OTHER);
+        permits = permits < most ? permits : most;
+    }
+    plim_store_relaxed_(&b->most, most);
     plim_gate_init_(&b->gate, permits * BULKHEAD_PERMIT_ONE_);
     b->slow = bulkhead_slow_functions_();
     plim_store_relaxed_(&b->permits, permits);
     plim_store_relaxed_(&b->limit,
                         bulkhead_limit_(o->queue, BULKHEAD_QUEUE_MAX_, BULKHEAD_QUEUE_MAX_));
-    b->fixed.flags = o->flags | (o->on_event != NULL ? (uint32_t)BULKHEAD_EVENTS_ : 0);
+    b->fixed.flags = o->flags | (o->on_event != NULL ? (uint32_t)BULKHEAD_EVENTS_ : 0) |
+                     (o->limiter != NULL ? (uint32_t)BULKHEAD_LIMITED_ : 0);
     b->fixed.type = o->type;
     b->fixed.timeout_ns = o->timeout_ns;
     b->fixed.retry_delay_ns = o->retry_delay_ns;
@@ -72,14 +82,13 @@ static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options)
     b->fixed.stack_size = o->stack_size;
     b->fixed.process = plim_process_();
     b->fixed.histograms = histograms;
-    const int64_t now = plim_now_();
     b->dice = (uint64_t)now;
     plim_timers_init_(&b->timers, now);
     if (o->executor != NULL) {
         b->fixed.executor = *o->executor;
     }
     b->fixed.crewed = o->type == BULKHEAD_ASYNC && o->executor == NULL;
-    b->fixed.plain = b->fixed.crewed && o->on_event == NULL;
+    b->fixed.plain = b->fixed.crewed && o->on_event == NULL && o->limiter == NULL;
     const char *name = o->name == NULL ? "bulkhead" : o->name;
     for (size_t i = 0; i + 1 < sizeof b->fixed.name && name[i] != 0; i++) {
         b->fixed.name[i] = name[i];

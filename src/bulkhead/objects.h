@@ -146,7 +146,7 @@ typedef struct bulkhead_slow_ {
     int (*leave_hooked)(bulkhead *b, int result, bulkhead_stay_ *stay);
     bool (*take)(bulkhead *b);
     int (*invoke)(bulkhead *b, int (*fn)(void *), void *arg, int *result);
-    void (*ran)(bulkhead *b, int64_t since);
+    void (*ran)(bulkhead *b, int64_t since, int result);
     int (*submit)(bulkhead *b, bulkhead_job *job);
     int (*submit_for)(bulkhead *b, bulkhead_job *job, int64_t timeout_ns);
     int (*wait)(bulkhead_job *job, int64_t timeout_ns);
@@ -172,6 +172,7 @@ typedef struct bulkhead_fixed_ {
     int64_t timeout_ns, retry_delay_ns, retry_delay_max_ns, run_timeout_ns;
     bulkhead_histogram *histograms; /* wait, run; NULL without BULKHEAD_TIMINGS */
     plim_executor executor;
+    plim_limiter limiter;
     int (*worker_start)(void *user, unsigned index, void **resource);
     void (*worker_stop)(void *user, unsigned index, void *resource);
     bool (*retryable)(void *user, int result, uint32_t attempt);
@@ -215,8 +216,8 @@ typedef struct bulkhead_watch_ {
  *
  *   slow, fixed              init writes them, and nobody after that; the histograms are the lock's
  *   gate.word, inbox         atomic steps: see word.h and inbox.h
- *   permits, limit, delayed, written under the lock, read by all
- *   ready, reckoning
+ *   permits, most, limit,    written under the lock, read by all
+ *   delayed, ready, reckoning
  *   last, calls              atomic steps that nothing relies on
  *   watch.made, .thread      watch.making
  *   all else                 the lock, gate.lock
@@ -230,6 +231,7 @@ struct bulkhead {
     const bulkhead_slow_ *slow;
     bulkhead_fixed_ fixed;
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) permits; /* changed under the lock, as all limits are */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) most;    /* permits, whatever the limiter says */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) limit;   /* of the queue */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) delayed; /* jobs; each has a place in the queue, too */
     /* The thread that has entered last, or 0 after a leave: if there is one permit, who has it. */
@@ -277,7 +279,11 @@ struct bulkhead {
     plim_timers_ timers; /* of jobs, under the lock; the largest part, so it is the last */
 };
 
-enum { BULKHEAD_EVENTS_ = 1 << 16 }; /* in flags: on_event is set */
+enum {
+    BULKHEAD_EVENTS_ = 1 << 16,
+    BULKHEAD_LIMITED_ = 1 << 17
+}; /* in flags: on_event is set, and
+                                                                     the limiter */
 
 #define BULKHEAD_CALLER_OF_(its_entry) \
     ((bulkhead_caller_ *)(void *)((char *)(its_entry)-offsetof(bulkhead_caller_, entry)))

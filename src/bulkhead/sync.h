@@ -79,6 +79,7 @@ PLIM_SLOW_ bulkhead_outcome bulkhead_attempt_here_(bulkhead *b, bulkhead_job *jo
         if (b->fixed.histograms != NULL) {
             bulkhead_time_wait_(b, began - job->since_);
         }
+        job->since_ = began;
     }
     bulkhead_unlock_(b, &s);
     if (outcome != BULKHEAD_PENDING) {

@@ -13,6 +13,30 @@ static inline uint64_t bulkhead_new_limit_(uint64_t limit, int32_t given, uint64
     return kept ? limit : bulkhead_limit_(given, standard, most);
 }
 
+/* So many permits from now on; ends the section. */
+PLIM_SLOW_ void bulkhead_resize_to_(bulkhead *b, bulkhead_section_ *s, uint64_t permits)
+{
+    const uint64_t before = plim_load_relaxed_(&b->permits);
+    s->word += (permits - before) * BULKHEAD_PERMIT_ONE_;
+    plim_store_relaxed_(&b->permits, permits);
+    PLIM_PROBE_(limit, b, permits);
+    b->shrunk |= permits < before;
+    bulkhead_grant_(b, s);
+    bulkhead_staff_(b, s);
+    if (b->crew.threads - b->stuck > plim_load_relaxed_(&b->most)) { /* some are to go */
+        plim_crew_rouse_all_(&b->crew, &s->woken);
+    }
+    bulkhead_unlock_(b, s);
+    bulkhead_tell_(b, BULKHEAD_EVENT_RESIZED, bulkhead_no_job_(), BULKHEAD_PENDING, 0, 0);
+}
+
+PLIM_SLOW_ void bulkhead_limit_to_(bulkhead *b, uint64_t permits)
+{
+    bulkhead_section_ s = bulkhead_lock_(b);
+    const uint64_t most = plim_load_relaxed_(&b->most);
+    bulkhead_resize_to_(b, &s, permits < most ? permits : most);
+}
+
 PLIM_SLOW_ int bulkhead_resize_(bulkhead *b, int32_t permits, int32_t queue)
 {
     if ((permits < PLIM_NONE && permits != PLIM_KEEP) ||
@@ -20,21 +44,15 @@ PLIM_SLOW_ int bulkhead_resize_(bulkhead *b, int32_t permits, int32_t queue)
         return EINVAL;
     }
     bulkhead_section_ s = bulkhead_lock_(b);
-    const uint64_t before = plim_load_relaxed_(&b->permits), limit = plim_load_relaxed_(&b->limit);
-    uint64_t now = bulkhead_new_limit_(before, permits, 1, BULKHEAD_PERMITS_MAX_);
-    s.word += (now - before) * BULKHEAD_PERMIT_ONE_;
-    plim_store_relaxed_(&b->permits, now);
-    PLIM_PROBE_(limit, b, now);
-    b->shrunk |= now < before;
+    uint64_t now = plim_load_relaxed_(&b->permits);
+    const uint64_t limit = plim_load_relaxed_(&b->limit);
+    if (permits != PLIM_KEEP) {
+        now = bulkhead_new_limit_(now, permits, 1, BULKHEAD_PERMITS_MAX_);
+        plim_store_relaxed_(&b->most, now);
+    }
     plim_store_relaxed_(
         &b->limit, bulkhead_new_limit_(limit, queue, BULKHEAD_QUEUE_MAX_, BULKHEAD_QUEUE_MAX_));
-    bulkhead_grant_(b, &s);
-    bulkhead_staff_(b, &s);
-    if (b->crew.threads - b->stuck > now) { /* some are to go */
-        plim_crew_rouse_all_(&b->crew, &s.woken);
-    }
-    bulkhead_unlock_(b, &s);
-    bulkhead_tell_(b, BULKHEAD_EVENT_RESIZED, bulkhead_no_job_(), BULKHEAD_PENDING, 0, 0);
+    bulkhead_resize_to_(b, &s, now);
     return 0;
 }
 

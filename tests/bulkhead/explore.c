@@ -31,6 +31,7 @@ static struct world {
     int inside, limit;    /* bodies and callers, now and at most */
     int left;             /* threads that have not come to their end */
     int refused, told;    /* with EAGAIN, with EDEADLK */
+    int sampled;          /* calls of a limiter */
     bool destroyed;
     bool queue_moves;   /* a submit may rely on a limit of a moment ago, and takes that back */
     int64_t idle_ns;    /* 0: workers stay for ever */
@@ -340,6 +341,7 @@ const explore_scenario *const explore_scenarios[] = {&two_on_one,
                                                      &unfair,
                                                      &resize_lets_in,
                                                      &resize_races,
+                                                     &limiter_races,
                                                      &close_races,
                                                      &close_lets_go,
                                                      &close_unfair,

@@ -72,6 +72,51 @@ static void grow_and_shrink(void)
 SCENARIO(resize_races, "a resize races a leave", sync_1, all_given_back,
          BODIES(enter, enter, grow_and_shrink), .preemptions = 3);
 
+/* A limiter that says 1, and then in turn more than may be, 2 at most, and 1. */
+static uint32_t up_and_down(void *ctx, int64_t now_ns, int64_t took_ns, uint32_t in_flight,
+                            int kind)
+{
+    int *calls = (int *)ctx;
+    (void)now_ns;
+    explore_check(took_ns >= 0 && in_flight <= 2 && in_flight >= (*calls > 0) &&
+                  kind == (*calls > 0 ? PLIM_CALL_OK : PLIM_CALL_OTHER));
+    return (*calls)++ % 2 == 0 ? 1 : 5;
+}
+
+static void limited(void)
+{
+    const plim_limiter limiter = {up_and_down, &world.sampled};
+    bulkhead_options options = {.permits = 2, .limiter = &limiter};
+    explore_check(bulkhead_init(&world.b, &options) == 0);
+    world.limit = 2;
+}
+
+static int stay(void *arg)
+{
+    hold();
+    return arg != NULL;
+}
+
+static void invoke(void)
+{
+    explore_check(bulkhead_invoke(&world.b, stay, NULL, NULL) == 0);
+}
+
+static void invoke_twice(void)
+{
+    invoke();
+    invoke();
+}
+
+static void as_it_said(void)
+{
+    explore_check(world.sampled == 4 && world.b.permits >= 1 && world.b.permits <= 2);
+    all_given_back();
+}
+
+SCENARIO(limiter_races, "a limiter raises and lowers while callers come and go", limited,
+         as_it_said, BODIES(invoke_twice, invoke, enter), .preemptions = 2);
+
 static void shut(void)
 {
     explore_check(bulkhead_close(&world.b, BULKHEAD_ABORT, PLIM_FOREVER) == 0);

@@ -35,6 +35,7 @@
 #include "later.c"
 #include "refusals.c"
 #include "resize.c"
+#include "limiter.c"
 #include "close.c"
 #include "figures.c"
 #include "events.c"
@@ -66,6 +67,7 @@ int main(int argc, char **argv)
     RUN_SUITE(later_suite);
     RUN_SUITE(refusals_suite);
     RUN_SUITE(resize_suite);
+    RUN_SUITE(limiter_suite);
     RUN_SUITE(close_suite);
     RUN_SUITE(figures_suite);
     RUN_SUITE(events_suite);

@@ -1,0 +1,34 @@
+/* The limiter: who says how many permits there are, if the options name one. */
+
+/* As many as the limiter says, but no more than were set. */
+PLIM_SLOW_ void bulkhead_limit_to_(bulkhead *b, uint64_t permits);
+
+/*
+ * Tells the limiter of a run that began then, and must not take longer than `limit` (0: as long as
+ * it likes); and does as it says. The permit of the run is still held. Under no lock: the limiter
+ * is the program's. So of two threads the one that was told less may come last; then the next run
+ * puts it right. How many run is known but for a moment: a permit that has just come back may be
+ * among them, and a resize come between the two looks.
+ *
+ * The run timeout of a job counts as soon as it has passed, see bulkhead_conclude_. But when the
+ * body returns, if the job is detached, or the bulkhead sync.
+ */
+PLIM_SLOW_ void bulkhead_sample_(bulkhead *b, int64_t since, int64_t limit, int result)
+{
+    const int64_t permits = (int64_t)plim_load_relaxed_(&b->permits);
+    const int64_t most = (int64_t)plim_load_relaxed_(&b->most);
+    const int64_t in_use = permits - bulkhead_available_(plim_load_relaxed_(&b->gate.word));
+    const int64_t now = plim_now_(), took = now - since;
+    const bool over =
+        (limit > 0 && took > limit) || result == ETIMEDOUT || result == EAGAIN || result == EBUSY;
+    const int64_t says = b->fixed.limiter.sample(b->fixed.limiter.ctx, now, took,
+                                                 (uint32_t)(in_use < 1      ? 1
+                                                            : in_use < most ? in_use
+                                                                            : most),
+                                                 over          ? PLIM_CALL_OVERLOAD
+                                                 : result == 0 ? PLIM_CALL_OK
+                                                               : PLIM_CALL_OTHER);
+    if (permits != (says < most ? says : most)) {
+        bulkhead_limit_to_(b, (uint64_t)says);
+    }
+}
