@@ -566,11 +566,11 @@ static inline void bulkhead_histogram_add(bulkhead_histogram *h, int64_t ns);
  * bucket, so at most a quarter too long. 0 if there are none. Never blocks. */
 static inline int64_t bulkhead_histogram_quantile(const bulkhead_histogram *h, double q);
 
-/* Returns how long to wait when an attempt has failed (1: the first) and there is to be another:
- * first_ns, then twice that and so on, up to most_ns; and each time up to a quarter more at random, so
- * that those who failed together do not come back together. It is how jobs are retried, for loops of
- * your own. *dice is yours; begin with any number that others do not have, such as the clock's. Never
- * blocks. */
+/* Returns how long to wait before the next attempt, when the given one (1: the first) has failed.
+ * That is first_ns, then twice that and so on, up to most_ns. Each time up to a quarter more is
+ * added at random, so that those that failed together do not come back together. Jobs are retried
+ * so; this is for loops of your own. *dice is yours: begin with a number that others do not have,
+ * such as the clock's. Never blocks. */
 static inline int64_t bulkhead_backoff(uint32_t attempt, int64_t first_ns, int64_t most_ns,
                                        uint64_t *dice);
 
