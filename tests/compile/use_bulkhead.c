@@ -83,6 +83,8 @@ static int use_bulkhead_sync(bulkhead *b, int *code)
     wrong += stats.accepted != 3 || stats.succeeded != 2 || stats.failed != 1;
     bulkhead_histogram_add(&stats.run, PLIM_S(100));
     wrong += bulkhead_histogram_quantile(&stats.run, 1) != PLIM_S(100);
+    uint64_t dice = 1;
+    wrong += bulkhead_backoff(1, PLIM_MS(1), PLIM_S(1), &dice) < PLIM_MS(1);
     wrong += bulkhead_close(b, BULKHEAD_ABORT, PLIM_FOREVER) != 0;
     wrong += bulkhead_destroy(b) != 0;
     return wrong;

@@ -34,7 +34,7 @@ _Static_assert(_Alignof(csem) == 8, "aligned, or the processor cannot do it in o
 #endif
 #endif
 
-#define USE_SEMAPHORE_LAYOUT(ROW) ROW(csem)
+#define USE_SEMAPHORE_LAYOUT(ROW) ROW(csem) ROW(csem_pool) ROW(csem_pool_link)
 
 #ifndef __cplusplus
 csem use_semaphore_shared = CSEM_INIT(1);
@@ -46,6 +46,9 @@ int USE_SEMAPHORE(void)
     static csem use_static = CSEM_INIT(CSEM_MAX);
     csem *s = &use_semaphore_shared;
     csem own;
+    csem_pool pool;
+    csem_pool_link links[2];
+    uint32_t first = 0, second = 0;
     int entered = 0;
     int wrong = 0;
 
@@ -76,6 +79,15 @@ int USE_SEMAPHORE(void)
     CSEM_SCOPE (&own) {
         wrong++;
     }
+
+    wrong += csem_pool_init(&pool, links, CSEM_POOL_MAX + 1) != EINVAL;
+    wrong += csem_pool_init(&pool, links, 2) != 0;
+    wrong += csem_pool_take(&pool, &first) != 0;
+    wrong += csem_pool_try_take(&pool, &second) != 0;
+    wrong += first > 1 || second > 1 || first == second;
+    wrong += csem_pool_take_for(&pool, &first, PLIM_US(1)) != ETIMEDOUT;
+    wrong += csem_pool_put(&pool, second) != 0;
+    wrong += csem_pool_close(&pool) != 0;
 
     /* Taken and given back: the function may be called again. */
     wrong += csem_release(&use_static) != EOVERFLOW;
