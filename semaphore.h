@@ -2051,8 +2051,9 @@ PLIM_FAST_ uint64_t csem_pool_less_(uint64_t word)
                                      : (word - 1) & CSEM_POOL_FIELD_);
 }
 
-/* The top of a stack becomes *index, if there is one. Acquire: the link was written before the
- * index was put there, and what its last owner did comes with it. */
+/* The top of a stack becomes *index, if there is one. The load acquires: the link was written before
+ * the index was put there, and what its last owner did comes with it. The step need not: each put
+ * changes the word for good, so what it finds is what the load has found. */
 PLIM_FAST_ bool csem_pool_pop_(csem_pool *p, PLIM_ATOMIC_(uint64_t) * stack, uint32_t *index)
 {
     for (;;) {
@@ -2062,7 +2063,7 @@ PLIM_FAST_ bool csem_pool_pop_(csem_pool *p, PLIM_ATOMIC_(uint64_t) * stack, uin
         }
         csem_pool_link *link = &p->links_[top - 1];
         uint64_t below = plim_load_relaxed_(&link->below_) & CSEM_POOL_FIELD_;
-        if (plim_cas_acquire_(stack, &word, csem_pool_with_(word, below))) {
+        if (plim_cas_relaxed_(stack, &word, csem_pool_with_(word, below))) {
             plim_store_relaxed_(&link->below_, CSEM_POOL_TAKEN_);
             *index = (uint32_t)(top - 1);
             return true;

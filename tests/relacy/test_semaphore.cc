@@ -33,6 +33,9 @@ struct bench {
     rl::var<int> more;
     int balance; /* the permits that must be left at the end; the checker's own, not watched */
     int visits;
+    csem_pool pool;
+    csem_pool_link links[2];
+    rl::var<int> slot[2]; /* what an index of the pool stands for */
 
     void begin();
     void invariant();
@@ -41,7 +44,11 @@ struct bench {
 
 #include "scenario.h"
 
-enum { HEAP = OWN }; /* there is a semaphore to free */
+enum {
+    TIMER_OF_0 = 1,
+    HEAP = OWN,     /* there is a semaphore to free */
+    POOL = OWN << 1 /* it starts with so many indices, and the semaphore with no permit */
+};
 
 static void give(bench &b, uint32_t n)
 {
@@ -374,6 +381,81 @@ static void free_and_reuse(bench &b, unsigned me)
     }
 }
 
+/* ---- 9. A pool: each index is somebody's own, with what its last owner did ------------------ */
+
+static void own(bench &b, uint32_t index)
+{
+    RL_ASSERT(index < current->start);
+    b.slot[index]($) = b.slot[index]($) + 1;
+    b.visits++;
+    RL_ASSERT(csem_pool_put(&b.pool, index) == 0);
+}
+
+static void pool_try(bench &b, unsigned)
+{
+    uint32_t index;
+    while (csem_pool_try_take(&b.pool, &index) != 0) {
+        rl::yield(1, $);
+    }
+    own(b, index);
+}
+
+static void pool(bench &b, unsigned)
+{
+    uint32_t index;
+    RL_ASSERT(csem_pool_take(&b.pool, &index) == 0);
+    own(b, index);
+}
+
+static void pool_twice(bench &b, unsigned me)
+{
+    pool(b, me);
+    pool(b, me);
+}
+
+/* Holds both at once, and puts them back in another order: so the stack's links change. */
+static void pool_both(bench &b, unsigned me)
+{
+    uint32_t first, second;
+    if (me != 0) {
+        pool_twice(b, me);
+    } else if (csem_pool_try_take(&b.pool, &first) == 0) {
+        if (csem_pool_take_for(&b.pool, &second, some_time()) == 0) {
+            own(b, first);
+            first = second;
+        }
+        own(b, first);
+    }
+}
+
+/* Who waits goes by a permit, at its end of time, or because the pool is closed. */
+static void pool_close(bench &b, unsigned me)
+{
+    uint32_t index;
+    int error =
+        me == 0 ? 0 : csem_pool_take_for(&b.pool, &index, me == 1 ? PLIM_FOREVER : some_time());
+    if (me == 0) {
+        RL_ASSERT(csem_pool_close(&b.pool) == 0);
+    } else if (error == 0) {
+        own(b, index);
+    } else {
+        RL_ASSERT(error == ESHUTDOWN || (me != 1 && error == ETIMEDOUT));
+    }
+}
+
+/* Every index is free again, and every visit is there. */
+static void all_put(bench &b)
+{
+    uint32_t index;
+    int sum = 0;
+    for (uint32_t i = 0; i < current->start; i++) {
+        RL_ASSERT(csem_pool_try_take(&b.pool, &index) == 0);
+        sum += b.slot[index]($);
+    }
+    RL_ASSERT(csem_pool_try_take(&b.pool, &index) == EAGAIN);
+    RL_ASSERT(sum == b.visits);
+}
+
 /* ---- Everything at once --------------------------------------------------------------------- */
 
 /* Whoever holds the only permit, however it came by it, is alone; one that is taken out by reduce
@@ -450,13 +532,26 @@ static const scenario scenarios[] = {
     {"free_by_last", 3, 1, HEAP, 0, free_by_last, NULL},
     {"free_by_last, time passes", 3, 1, TIME | HEAP, 0, free_by_last, NULL},
     {"free_and_reuse", 2, 0, TIME | TIMER_OF_1 | HEAP, 0, free_and_reuse, NULL},
+    {"pool_try", 2, 1, POOL, ALL, pool_try, all_put},
+    {"pool_try of 2", 3, 2, POOL, 2, pool_try, all_put},
+    {"pool", 2, 1, POOL, 2, pool, all_put},
+    {"pool, time passes", 3, 1, POOL | TIME, 0, pool, all_put},
+    {"pool of 2", 3, 2, POOL, 1, pool_twice, all_put},
+    {"pool_both", 3, 2, POOL | TIME | TIMER_OF_0, 0, pool_both, all_put},
+    {"pool_close", 3, 1, POOL | TIME | TIMER_OF_2, 0, pool_close, NULL},
     {"medley", 3, 1, 0, 0, medley, visited},
     {"medley, time passes", 4, 1, TIME, 0, medley, visited},
 };
 
 void bench::begin()
 {
-    csem_init(&s, current->start);
+    const bool has_pool = (current->flags & POOL) != 0;
+    balance = has_pool ? 0 : (int)current->start;
+    csem_init(&s, (uint32_t)balance);
+    if (has_pool) {
+        RL_ASSERT(csem_pool_init(&pool, links, current->start) == 0);
+        slot[0]($) = slot[1]($) = 0;
+    }
     heap = NULL;
     if ((current->flags & HEAP) != 0) {
         heap = new csem;
@@ -464,7 +559,6 @@ void bench::begin()
     }
     data($) = 0;
     more($) = 0;
-    balance = (int)current->start;
     visits = 0;
 }
 
