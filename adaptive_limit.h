@@ -698,7 +698,8 @@ static inline void adaptive_try_(adaptive_limit *a, const adaptive_window_ *w, d
                                  bool scheduled)
 {
     const adaptive_reason reason = limit < a->exact ? ADAPTIVE_PROBED : ADAPTIVE_TRIED;
-    if ((uint32_t)adaptive_within_(a, limit) == adaptive_limit_now_(a)) {
+    const double possible = adaptive_within_(a, limit);
+    if ((uint32_t)possible == adaptive_limit_now_(a)) {
         adaptive_set_(a, a->exact, ADAPTIVE_STEADY);
         return;
     }
@@ -982,7 +983,9 @@ static inline int adaptive_limit_init(adaptive_limit *a, const adaptive_limit_op
     if (o.initial == 0) {
         o.initial = o.min > 4 ? o.min : o.max < 4 ? o.max : 4;
     }
-    o.tolerance = o.tolerance == 0 ? 1.5 : o.tolerance;
+    if (o.tolerance <= 0 && o.tolerance >= 0) { /* 0, said without == */
+        o.tolerance = 1.5;
+    }
     if (a == NULL || o.max > ADAPTIVE_LIMIT_MAX_ || o.initial < o.min || o.initial > o.max ||
         o.window_ns < 0 || o.healthy_ns < 0 || !(o.tolerance >= 1.1 && o.tolerance <= 1000)) {
         return EINVAL;

@@ -78,7 +78,9 @@ static inline int adaptive_limit_init(adaptive_limit *a, const adaptive_limit_op
     if (o.initial == 0) {
         o.initial = o.min > 4 ? o.min : o.max < 4 ? o.max : 4;
     }
-    o.tolerance = o.tolerance == 0 ? 1.5 : o.tolerance;
+    if (o.tolerance <= 0 && o.tolerance >= 0) { /* 0, said without == */
+        o.tolerance = 1.5;
+    }
     if (a == NULL || o.max > ADAPTIVE_LIMIT_MAX_ || o.initial < o.min || o.initial > o.max ||
         o.window_ns < 0 || o.healthy_ns < 0 || !(o.tolerance >= 1.1 && o.tolerance <= 1000)) {
         return EINVAL;

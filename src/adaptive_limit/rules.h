@@ -52,7 +52,8 @@ static inline void adaptive_try_(adaptive_limit *a, const adaptive_window_ *w, d
                                  bool scheduled)
 {
     const adaptive_reason reason = limit < a->exact ? ADAPTIVE_PROBED : ADAPTIVE_TRIED;
-    if ((uint32_t)adaptive_within_(a, limit) == adaptive_limit_now_(a)) {
+    const double possible = adaptive_within_(a, limit);
+    if ((uint32_t)possible == adaptive_limit_now_(a)) {
         adaptive_set_(a, a->exact, ADAPTIVE_STEADY);
         return;
     }

@@ -35,6 +35,9 @@ allocating=' weighted_sem bulkhead loop_scheduler metrics every '
 # Headers without the core: its switches, and what a platform lacks, mean nothing to them.
 coreless=' metrics '
 
+# Headers in which nobody waits: the switches that say how mean nothing to them.
+waitless=' metrics adaptive_limit '
+
 # ---- The files to compile ------------------------------------------------------------------------
 
 # include FILE...: the lines that include them
@@ -376,7 +379,7 @@ effects=$first_c
 [ -z "$all" ] || effects=$coders
 for header; do
     name=$(name "$header")
-    case $coreless in *" $name "*) continue ;; esac
+    case $waitless in *" $name "*) continue ;; esac
     for cc in $effects; do
         run="$cc -std=c11 -O0 alone_$name.c"
         if [ $name = semaphore ]; then # the others may have threads to look after
