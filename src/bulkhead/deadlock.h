@@ -76,6 +76,11 @@ static inline uint64_t bulkhead_kept_(const bulkhead *b, const bulkhead_blocked_
     return at->held + at->serves * plim_load_relaxed_(&b->ready);
 }
 
+static inline bool bulkhead_keeps_some_(const bulkhead *b, const bulkhead_blocked_ *at)
+{
+    return bulkhead_is_blocked_(at, true) && bulkhead_kept_(b, at) != 0;
+}
+
 /* How many permits wait with threads that wait here for ever, but that one. */
 PLIM_SLOW_ uint64_t bulkhead_all_kept_(const bulkhead *b, uint64_t but_thread)
 {
@@ -141,8 +146,7 @@ PLIM_SLOW_ void bulkhead_break_(bulkhead *b, bulkhead_section_ *s)
     const uint64_t kept = bulkhead_all_kept_(b, 0);
     if (kept != 0 && bulkhead_available_(s->word) <= 0 && kept >= bulkhead_in_use_(b, s->word)) {
         plim_node_ *node = b->blocked.last;
-        while (node != NULL && (!bulkhead_is_blocked_((bulkhead_blocked_ *)(void *)node, true) ||
-                                bulkhead_kept_(b, (bulkhead_blocked_ *)(void *)node) == 0)) {
+        while (node != NULL && !bulkhead_keeps_some_(b, (bulkhead_blocked_ *)(void *)node)) {
             node = node->prev;
         }
         if (node != NULL) { /* else it was a coroutine, which has given up this very moment */
