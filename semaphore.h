@@ -2051,9 +2051,9 @@ PLIM_FAST_ uint64_t csem_pool_less_(uint64_t word)
                                      : (word - 1) & CSEM_POOL_FIELD_);
 }
 
-/* The top of a stack becomes *index, if there is one. The load acquires: the link was written before
- * the index was put there, and what its last owner did comes with it. The step need not: each put
- * changes the word for good, so what it finds is what the load has found. */
+/* The top of a stack becomes *index, if there is one. The load acquires: the link was written
+ * before the index was put there, and what its last owner did comes with it. The step need not:
+ * each put changes the word for good, so what it finds is what the load has found. */
 PLIM_FAST_ bool csem_pool_pop_(csem_pool *p, PLIM_ATOMIC_(uint64_t) * stack, uint32_t *index)
 {
     for (;;) {
