@@ -1644,7 +1644,7 @@ PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t dea
                 }
                 plim_unlock_(c);
                 plim_mutex_lock_(&self.mutex);
-                self.woken = self.woken || found;
+                self.woken |= found;
                 deadline = PLIM_FOREVER;
             }
             plim_mutex_unlock_(&self.mutex);
