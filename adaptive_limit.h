@@ -1,4 +1,4 @@
-/* adaptive_limit.h - v0.1.0 - how many at once, found out by measuring - C11 and C++11
+/* adaptive_limit.h - v0.2.0 - how many at once, found out by measuring - C11 and C++11
  * SPDX-License-Identifier: MIT
  * Part of Plimsoll, a toolkit of concurrency limiters. This file alone is enough: copy it.
  *
@@ -162,11 +162,11 @@ static inline plim_limiter adaptive_limit_limiter(adaptive_limit *a);
 /* ==== src/core/platform.h ===================================================================== */
 
 #ifdef PLIM_CORE_VERSION
-#if PLIM_CORE_VERSION != 100
-#error "Plimsoll headers of different releases meet here (core 0.1.0): copy all from one release"
+#if PLIM_CORE_VERSION != 200
+#error "Plimsoll headers of different releases meet here (core 0.2.0): copy all from one release"
 #endif
 #else
-#define PLIM_CORE_VERSION 100 /* 0.1.0, as major * 10000 + minor * 100 + patch */
+#define PLIM_CORE_VERSION 200 /* 0.2.0, as major * 10000 + minor * 100 + patch */
 
 /*
  * The platform: language, time, atomics by name, clock and processors. The counter is built on it,

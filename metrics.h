@@ -1,4 +1,4 @@
-/* metrics.h - v0.1.0 - figures of limiters for Prometheus, without locks and waits - C11 and C++11
+/* metrics.h - v0.2.0 - figures of limiters for Prometheus, without locks and waits - C11 and C++11
  * SPDX-License-Identifier: MIT
  * Part of Plimsoll, a toolkit of concurrency limiters. Copy it beside the headers that you use.
  *
@@ -151,9 +151,9 @@
 /* ==== src/metrics/page.h ====================================================================== */
 
 #if defined(PLIM_CORE_VERSION) || defined(PLIM_METRICS_VERSION)
-#if (defined(PLIM_CORE_VERSION) && PLIM_CORE_VERSION != 100) || \
-    (defined(PLIM_METRICS_VERSION) && PLIM_METRICS_VERSION != 100)
-#error "Plimsoll headers of different releases meet here (metrics 0.1.0): copy all from one release"
+#if (defined(PLIM_CORE_VERSION) && PLIM_CORE_VERSION != 200) || \
+    (defined(PLIM_METRICS_VERSION) && PLIM_METRICS_VERSION != 200)
+#error "Plimsoll headers of different releases meet here (metrics 0.2.0): copy all from one release"
 #endif
 #endif
 
@@ -165,7 +165,7 @@
 #error "metrics.h needs C11 or C++11"
 #endif
 
-#define PLIM_METRICS_VERSION 100 /* 0.1.0, as PLIM_CORE_VERSION of the other headers */
+#define PLIM_METRICS_VERSION 200 /* 0.2.0, as PLIM_CORE_VERSION of the other headers */
 
 #include <stddef.h>
 #include <stdint.h>

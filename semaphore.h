@@ -1,4 +1,4 @@
-/* semaphore.h - v0.1.0 - counting semaphore, lock-free but for acquires that wait - C11 and C++11
+/* semaphore.h - v0.2.0 - counting semaphore, lock-free but for acquires that wait - C11 and C++11
  * SPDX-License-Identifier: MIT
  * Part of Plimsoll, a toolkit of concurrency limiters. This file alone is enough: copy it.
  *
@@ -515,11 +515,11 @@ static inline void plim_thread_yield_(void)
 /* ==== src/core/platform.h ===================================================================== */
 
 #ifdef PLIM_CORE_VERSION
-#if PLIM_CORE_VERSION != 100
-#error "Plimsoll headers of different releases meet here (core 0.1.0): copy all from one release"
+#if PLIM_CORE_VERSION != 200
+#error "Plimsoll headers of different releases meet here (core 0.2.0): copy all from one release"
 #endif
 #else
-#define PLIM_CORE_VERSION 100 /* 0.1.0, as major * 10000 + minor * 100 + patch */
+#define PLIM_CORE_VERSION 200 /* 0.2.0, as major * 10000 + minor * 100 + patch */
 
 /*
  * The platform: language, time, atomics by name, clock and processors. The counter is built on it,

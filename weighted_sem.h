@@ -1,4 +1,4 @@
-/* weighted_sem.h - v0.1.0 - weighted semaphore, one atomic step while nobody waits - C11 and C++11
+/* weighted_sem.h - v0.2.0 - weighted semaphore, one atomic step while nobody waits - C11 and C++11
  * SPDX-License-Identifier: MIT
  * Part of Plimsoll, a toolkit of concurrency limiters. This file alone is enough: copy it.
  *
@@ -566,11 +566,11 @@ static inline void plim_thread_yield_(void)
 /* ==== src/core/platform.h ===================================================================== */
 
 #ifdef PLIM_CORE_VERSION
-#if PLIM_CORE_VERSION != 100
-#error "Plimsoll headers of different releases meet here (core 0.1.0): copy all from one release"
+#if PLIM_CORE_VERSION != 200
+#error "Plimsoll headers of different releases meet here (core 0.2.0): copy all from one release"
 #endif
 #else
-#define PLIM_CORE_VERSION 100 /* 0.1.0, as major * 10000 + minor * 100 + patch */
+#define PLIM_CORE_VERSION 200 /* 0.2.0, as major * 10000 + minor * 100 + patch */
 
 /*
  * The platform: language, time, atomics by name, clock and processors. The counter is built on it,
@@ -2348,12 +2348,12 @@ typedef struct plim_hold_ {
 #define PLIM_SHARED_PLACE_ __attribute__((weak, visibility("hidden")))
 #ifdef __cplusplus /* not thread_local: for that clang would emit a function, too */
 extern "C" {
-extern PLIM_SHARED_PLACE_ __thread plim_place_ *plim_place_of_thread_100_;
-PLIM_SHARED_PLACE_ __thread plim_place_ *plim_place_of_thread_100_;
+extern PLIM_SHARED_PLACE_ __thread plim_place_ *plim_place_of_thread_200_;
+PLIM_SHARED_PLACE_ __thread plim_place_ *plim_place_of_thread_200_;
 }
 #else
-extern PLIM_SHARED_PLACE_ _Thread_local plim_place_ *plim_place_of_thread_100_;
-PLIM_SHARED_PLACE_ _Thread_local plim_place_ *plim_place_of_thread_100_;
+extern PLIM_SHARED_PLACE_ _Thread_local plim_place_ *plim_place_of_thread_200_;
+PLIM_SHARED_PLACE_ _Thread_local plim_place_ *plim_place_of_thread_200_;
 #endif
 #endif
 
@@ -2363,7 +2363,7 @@ static inline plim_place_ **plim_here_(void)
 #ifdef PLIM_PLATFORM
     return (plim_place_ **)plim_thread_slot_();
 #elif defined(PLIM_SHARED_PLACE_)
-    return &plim_place_of_thread_100_;
+    return &plim_place_of_thread_200_;
 #elif defined(__cplusplus)
     static thread_local plim_place_ *plim_place_of_thread_;
     return &plim_place_of_thread_;

@@ -10,7 +10,7 @@ from conan.tools.files import copy
 
 class PlimsollConan(ConanFile):
     name = "plimsoll"
-    version = "0.1.0"
+    version = "0.2.0"
     license = "MIT"
     description = "Concurrency limiters: semaphore, weighted semaphore, bulkhead, event loop"
     topics = ("semaphore", "bulkhead", "thread-pool", "event-loop", "concurrency")

@@ -1,4 +1,4 @@
-/* adaptive_limit.h - v0.1.0 - how many at once, found out by measuring - C11 and C++11
+/* adaptive_limit.h - v0.2.0 - how many at once, found out by measuring - C11 and C++11
  * SPDX-License-Identifier: MIT
  * Part of Plimsoll, a toolkit of concurrency limiters. This file alone is enough: copy it.
  *

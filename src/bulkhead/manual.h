@@ -1,4 +1,4 @@
-/* bulkhead.h - v0.1.0 - bounded concurrency, one atomic step while nobody waits - C11 and C++11
+/* bulkhead.h - v0.2.0 - bounded concurrency, one atomic step while nobody waits - C11 and C++11
  * SPDX-License-Identifier: MIT
  * Part of Plimsoll, a toolkit of concurrency limiters. This file alone is enough: copy it.
  *

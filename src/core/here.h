@@ -75,12 +75,12 @@ typedef struct plim_hold_ {
 #define PLIM_SHARED_PLACE_ __attribute__((weak, visibility("hidden")))
 #ifdef __cplusplus /* not thread_local: for that clang would emit a function, too */
 extern "C" {
-extern PLIM_SHARED_PLACE_ __thread plim_place_ *plim_place_of_thread_100_;
-PLIM_SHARED_PLACE_ __thread plim_place_ *plim_place_of_thread_100_;
+extern PLIM_SHARED_PLACE_ __thread plim_place_ *plim_place_of_thread_200_;
+PLIM_SHARED_PLACE_ __thread plim_place_ *plim_place_of_thread_200_;
 }
 #else
-extern PLIM_SHARED_PLACE_ _Thread_local plim_place_ *plim_place_of_thread_100_;
-PLIM_SHARED_PLACE_ _Thread_local plim_place_ *plim_place_of_thread_100_;
+extern PLIM_SHARED_PLACE_ _Thread_local plim_place_ *plim_place_of_thread_200_;
+PLIM_SHARED_PLACE_ _Thread_local plim_place_ *plim_place_of_thread_200_;
 #endif
 #endif
 
@@ -90,7 +90,7 @@ static inline plim_place_ **plim_here_(void)
 #ifdef PLIM_PLATFORM
     return (plim_place_ **)plim_thread_slot_();
 #elif defined(PLIM_SHARED_PLACE_)
-    return &plim_place_of_thread_100_;
+    return &plim_place_of_thread_200_;
 #elif defined(__cplusplus)
     static thread_local plim_place_ *plim_place_of_thread_;
     return &plim_place_of_thread_;

@@ -1,9 +1,9 @@
 #ifdef PLIM_CORE_VERSION
-#if PLIM_CORE_VERSION != 100
-#error "Plimsoll headers of different releases meet here (core 0.1.0): copy all from one release"
+#if PLIM_CORE_VERSION != 200
+#error "Plimsoll headers of different releases meet here (core 0.2.0): copy all from one release"
 #endif
 #else
-#define PLIM_CORE_VERSION 100 /* 0.1.0, as major * 10000 + minor * 100 + patch */
+#define PLIM_CORE_VERSION 200 /* 0.2.0, as major * 10000 + minor * 100 + patch */
 
 /*
  * The platform: language, time, atomics by name, clock and processors. The counter is built on it,

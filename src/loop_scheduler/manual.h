@@ -1,4 +1,4 @@
-/* loop_scheduler.h - v0.1.0 - event loop, a post from any thread is one atomic step - C11 and C++11
+/* loop_scheduler.h - v0.2.0 - event loop, a post from any thread is one atomic step - C11 and C++11
  * SPDX-License-Identifier: MIT
  * Part of Plimsoll, a toolkit of concurrency limiters. This file alone is enough: copy it.
  *

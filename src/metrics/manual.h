@@ -1,4 +1,4 @@
-/* metrics.h - v0.1.0 - figures of limiters for Prometheus, without locks and waits - C11 and C++11
+/* metrics.h - v0.2.0 - figures of limiters for Prometheus, without locks and waits - C11 and C++11
  * SPDX-License-Identifier: MIT
  * Part of Plimsoll, a toolkit of concurrency limiters. Copy it beside the headers that you use.
  *

@@ -1,7 +1,7 @@
 #if defined(PLIM_CORE_VERSION) || defined(PLIM_METRICS_VERSION)
-#if (defined(PLIM_CORE_VERSION) && PLIM_CORE_VERSION != 100) || \
-    (defined(PLIM_METRICS_VERSION) && PLIM_METRICS_VERSION != 100)
-#error "Plimsoll headers of different releases meet here (metrics 0.1.0): copy all from one release"
+#if (defined(PLIM_CORE_VERSION) && PLIM_CORE_VERSION != 200) || \
+    (defined(PLIM_METRICS_VERSION) && PLIM_METRICS_VERSION != 200)
+#error "Plimsoll headers of different releases meet here (metrics 0.2.0): copy all from one release"
 #endif
 #endif
 
@@ -13,7 +13,7 @@
 #error "metrics.h needs C11 or C++11"
 #endif
 
-#define PLIM_METRICS_VERSION 100 /* 0.1.0, as PLIM_CORE_VERSION of the other headers */
+#define PLIM_METRICS_VERSION 200 /* 0.2.0, as PLIM_CORE_VERSION of the other headers */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* semaphore.h - v0.1.0 - counting semaphore, lock-free but for acquires that wait - C11 and C++11
+/* semaphore.h - v0.2.0 - counting semaphore, lock-free but for acquires that wait - C11 and C++11
  * SPDX-License-Identifier: MIT
  * Part of Plimsoll, a toolkit of concurrency limiters. This file alone is enough: copy it.
  *
