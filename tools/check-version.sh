@@ -1,9 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Is there one version everywhere? CHANGELOG.md has it; the headers, the core and the build files
-# must agree.
+# Is there one version everywhere? CHANGELOG.md has it, with a date. The headers, the core, the build
+# files and the packages must agree, and so must what `make install` writes. (The name of the
+# tarball: tests/consumers/packages.sh.)
 want=$(sed -n 's/^## \([0-9][0-9.]*\).*/\1/p' CHANGELOG.md | head -n 1)
 number=$(echo "$want" | awk -F . '{ print $1 * 10000 + $2 * 100 + $3 }')
+build=${BUILD:-build}
 failed=0
 
 # says FILE TEXT: the file must contain it
@@ -29,4 +31,14 @@ for file in clib.json packaging/vcpkg/plimsoll/vcpkg.json; do
     says $file "\"version\": \"$want\","
 done
 says packaging/conan/conanfile.py "version = \"$want\""
+
+staged=$build/check-version
+rm -rf "$staged"
+DESTDIR=$staged PREFIX=/p INCLUDEDIR='' BUILD=$staged/build tools/install.sh >/dev/null || failed=1
+says "$staged/p/share/pkgconfig/plimsoll.pc" "Version: $want"
+says "$staged/p/share/cmake/plimsoll/plimsoll-config-version.cmake" "set(PACKAGE_VERSION \"$want\")"
+date=$(sed -n "s/^## $want (\([-0-9]*\))\$/\1/p" CHANGELOG.md)
+for header in *.h; do
+    says "$staged/p/share/man/man3/plimsoll_${header%.h}.3" " 3 ${date:-DATE} \"Plimsoll $want\" "
+done
 exit $failed
