@@ -22,8 +22,8 @@
  *   at once, at most `queue` wait, and the rest is refused at once.
  *
  *   There are two types. A sync bulkhead runs everything on the thread of the caller, which waits
- *   for its permit. It is what you get by options that are all zero, with one permit. A bulkhead of
- *   type BULKHEAD_ASYNC also takes jobs, which its workers run in the background.
+ *   for its permit. Options that are all zero give you a sync bulkhead with one permit. A bulkhead
+ *   of type BULKHEAD_ASYNC also takes jobs, which its workers run in the background.
  *
  *   Callers and jobs share the same permits. If they have to wait, they share the same queue, in
  *   order of arrival.
@@ -37,13 +37,13 @@
  *   A worker ends when it has had no job for BULKHEAD_IDLE_NS, or when a resize leaves fewer
  *   permits than workers.
  *
- *   If the system has no thread for one more worker, the workers that there are run all jobs. If
- *   there is none, submit is refused. If all of them wait for this bulkhead, a job that they keep
- *   waiting ends ABORTED (FAILED, if it has been tried).
+ *   If the system has no thread for one more worker, the workers that exist run all jobs. If no
+ *   worker exists, submit is refused. If all workers wait for this very bulkhead, a job that they
+ *   keep from running ends ABORTED (FAILED, if it has been tried).
  *
  *   Each worker may own something (a connection, a file). worker_start makes it and worker_stop
  *   ends it, both on the worker's thread. Jobs find it in job->resource. A job that finds it broken
- *   says so by bulkhead_job_renew.
+ *   calls bulkhead_job_renew.
  *
  *   Or jobs run on your executor, without resources:
  *
@@ -61,17 +61,17 @@
  *   BULKHEAD_SCOPE are not told: nobody knows when they began. There are never more permits than
  *   the options say, or the last resize.
  *
- *   A job fails if its run returns anything but 0. Then it may be tried again, `attempts` times in
- *   all. The delay before the second attempt is retry_delay_ns. It doubles for each later one, up
- *   to retry_delay_max_ns, and up to a quarter more is added at random. While a job waits for its
- *   next attempt, it holds no permit. Then it comes back at the end of the queue.
+ *   A job fails if its run returns anything but 0. Then it may be tried again, up to `attempts`
+ *   times in all. The delay before the second attempt is retry_delay_ns. It doubles for each later
+ *   one, up to retry_delay_max_ns, and up to a quarter more is added at random. While a job waits
+ *   for its next attempt, it holds no permit. After that it joins the end of the queue.
  *
- *   A job that runs longer than run_timeout_ns is over for those who wait for it: TIMED_OUT, on
- *   time. Nobody can stop its body, so the body keeps its permit until it returns. What it returns
- *   then is dropped. Its worker counts as stuck, another takes its place, and it ends with the
- *   body.
+ *   A job that runs longer than run_timeout_ns is over for threads that wait for it: TIMED_OUT, on
+ *   time. No thread can stop its body, so the body keeps its permit until it returns. Its result is
+ *   dropped. Its worker counts as stuck, and another worker takes its place. The stuck one ends
+ *   when the body returns.
  *
- *   A job may go on without a thread. Its run hands it to an event loop, say, and returns
+ *   A job may go on without a thread. For that, run hands it to an event loop, say, and returns
  *   BULKHEAD_LATER. The job keeps its permit, and the worker takes another job. When the work is
  *   over, call bulkhead_finish with its result, on any thread. So a thousand requests may be in
  *   flight on a single worker.
@@ -83,13 +83,13 @@
  *   On the caller's own thread, with any bulkhead:
  *     bulkhead_enter, _enter_for, _try_enter  take a permit
  *     bulkhead_leave                          gives it back
- *     BULKHEAD_SCOPE(b) { ... }               both around a block
- *     bulkhead_invoke                         both around a function call
+ *     BULKHEAD_SCOPE(b) { ... }               enter, the block, leave
+ *     bulkhead_invoke                         enter, a function call, leave
  *
  *   In the background, with one of type BULKHEAD_ASYNC (a sync one runs jobs on the caller):
  *     bulkhead_submit, _submit_for            a job, which is also its queue entry and its future
  *     bulkhead_wait                           until it is done
- *     bulkhead_cancel                         so that it does not begin
+ *     bulkhead_cancel                         ends it before it begins
  *     bulkhead_reclaim                        after a run timeout: until its memory is yours again
  *     bulkhead_finish                         the end of a job that goes on without a thread
  *     bulkhead_executor                       the bulkhead, for whatever takes a plim_executor
@@ -100,13 +100,14 @@
  *     bulkhead_close, bulkhead_destroy        the end
  *     bulkhead_snapshot                       its figures; metrics.h writes them for Prometheus
  *     bulkhead_outcome_name                   a name for a log
- *     bulkhead_histogram_add, _quantile       times: theirs, or your own
+ *     bulkhead_histogram_add, _quantile       times: those of its figures, or your own
  *     bulkhead_backoff                        how long to wait before another attempt
  *     bulkhead_options_from_env, _from_names  limits from the environment
  *
  * ERRORS
  *   Calls return 0 or an errno value, and leave errno itself alone. A call that fails changes
- *   nothing. What a job returns is never mixed with these. <errno.h> comes with this header.
+ *   nothing. The result of a job is never the return value of a call. <errno.h> comes with this
+ *   header.
  *     EINVAL     a bad option or argument
  *     EAGAIN     full: no permit for a try, or nobody more may wait; also: the executor refused, or
  *                the system has no thread for a worker
@@ -124,22 +125,22 @@
  *                min(queue, n - permits) wait, and the rest is refused. A permit and a place in the
  *                queue change in the same atomic step, so nobody is refused while there is room. A
  *                job with a delay has its place in the queue from the start, and so has one that
- *                waits for its retry. A retry is never refused. So with many of them more may wait
- *                than `queue` says, and nobody else is let in until it is less.
+ *                waits for its retry. A retry is never refused. So with many retries more may wait
+ *                than `queue` says. Until fewer wait, nobody else is let in.
  *   Order        First come, first served: a newcomer never gets a permit before those who wait.
- *                With BULKHEAD_UNFAIR, callers of enter may. Others then pass a waiter only until
- *                it has been woken in vain once. That is faster under contention.
+ *                With BULKHEAD_UNFAIR, callers of enter may pass a waiter, until it has been woken
+ *                in vain once. That is faster under contention.
  *   Outcome      Every accepted job ends exactly once, whatever happens: SUCCEEDED, FAILED,
  *                TIMED_OUT, EXPIRED, CANCELLED or ABORTED. done is called once, then the permit is
  *                given back, then waiters are released. (Detached: the permit, then done.) A job
  *                that goes on without a thread and is never finished never ends.
  *   Waiting      A wait that gives up leaves nothing behind. Each event that lets somebody in does
  *                so at once: a leave, the end of a job, a cancel, a timeout, a resize.
- *   Progress     While nobody waits, a free permit is one atomic read-modify-write, and giving it
- *                back is one; jobs may run in the meantime. While there is room, a submit to own
+ *   Progress     While nobody waits, taking a free permit is one atomic read-modify-write, and
+ *                giving it back is one, even while jobs run. While there is room, a submit to own
  *                workers is two. It takes a short lock if it has to wake a worker, or if the job
- *                has a delay or start_within_ns. A refusal takes the lock only if a worker has
- *                ended a job just now, and the counts are not settled. Everything else takes it.
+ *                has a delay or start_within_ns. A refusal takes the lock only if a worker has just
+ *                ended a job and the counts do not show it yet. Everything else takes the lock.
  *   Cost         These allocate: init with BULKHEAD_TIMINGS, a submit that starts a worker, and
  *                each use of bulkhead_executor. No other call does.
  *   Visibility   run sees what was done before submit. done, and a thread that returns from wait,
@@ -155,32 +156,33 @@
  *   Permits      2^27 - 1 at once, and 2^28 - 1 waiting; BULKHEAD_UNLIMITED means these.
  *   Deadlocks    A call returns EDEADLK if it would wait while all permits are held by threads that
  *                wait for the same bulkhead. Examples: a job that submits to its own bulkhead and
- *                waits; an invoke inside an invoke, also with other bulkheads in between on the
- *                same thread; two jobs that wait for each other. The answer is the same if a
- *                timeout, a cancel or an expiry would have let it through later.
+ *                waits; an invoke inside an invoke, even with other bulkheads between them on the
+ *                same thread; two jobs that wait for each other. The call gets that answer even if
+ *                a timeout, a cancel or an expiry would have let it through later.
  *                - The check knows which threads hold permits: those that run a job or its done,
  *                  and those inside invoke or BULKHEAD_SCOPE. It knows a thread that has entered
  *                  and not left only if there is a single permit and the wait has no limit. (If
- *                  that thread ends, and another one leaves for it later, a new thread may be
- *                  mistaken for it in the meantime.) It does not know other threads that have
+ *                  that thread ends without leaving, the check may mistake a new thread for it,
+ *                  until another thread leaves for it.) It does not know other threads that have
  *                  entered, since any thread may leave for them.
- *                - A wait or invoke also gets EDEADLK if it comes back to its own thread. The way
- *                  may lead from running job to running job of other bulkheads, and through the
- *                  event loops of loop_scheduler.h. All of it must be in one linked image, a
- *                  program or a shared library, and no more than 63 long. (A weak, hidden
- *                  thread-local variable of the image notes what a thread runs. gcc and clang on
- *                  Linux have that. Elsewhere the variable is static, and the circle must be in one
- *                  source file. There is no other static data.)
+ *                - A wait or invoke also gets EDEADLK if it would close a circle: the thread waits
+ *                  for a job that waits, directly or through others, for this thread. The circle
+ *                  may lead through running jobs of other bulkheads, and through the event loops of
+ *                  loop_scheduler.h. All of it must be in one linked image (a program or a shared
+ *                  library), and no more than 63 long. (A weak, hidden thread-local variable of the
+ *                  image notes what a thread runs. gcc and clang on Linux have that. Elsewhere the
+ *                  variable is static, and the circle must be in one source file. There is no other
+ *                  static data.)
  *                - A wait on the thread of the very loop that is the executor gets EDEADLK, too.
  *                - The search ends at a job that still waits for its permit, or in the queue of
  *                  another executor: no thread runs it yet.
- *                - The search does not follow a job that goes on without a thread, whose permit
- *                  belongs to none. So do not wait for it, nor for its permit, on the thread that
- *                  is to finish it.
+ *                - The search ends at a job that goes on without a thread, too: its permit belongs
+ *                  to no thread. On the thread that is to finish such a job, wait neither for the
+ *                  job nor for its permit.
  *                - The check is made when a wait begins. It is made again when a resize lowers
- *                  `permits`, and when that limit keeps a permit that comes back. If all permits
- *                  that are left belong to threads that wait, waits end with EDEADLK until a thread
- *                  goes on.
+ *                  `permits`, and when a permit comes back and the lower limit keeps it. If all
+ *                  permits that are left belong to threads that wait, waits end with EDEADLK until
+ *                  a thread goes on.
  *   Threads      A job may end the thread of an own worker (thrd_exit, pthread_exit; on POSIX
  *                systems, and in C++ if exceptions are enabled). It counts as FAILED with ECANCELED
  *                and is not tried again. Everything else must return: jobs on an executor or on
@@ -188,27 +190,27 @@
  *                the options. The functions of the options must return soon: the supervisor may
  *                call them, and deadlines wait in the meantime.
  *                - Jobs on own workers run with signals blocked, except those of faults (on Linux
- *                  and macOS). So signals of timers and profilers do not reach them, and what they
- *                  fork and exec inherits the mask. Unblock signals in worker_start for all jobs of
- *                  that worker, or define PLIM_WORKER_SIGNALS.
+ *                  and macOS). So signals of timers and profilers do not reach them, and programs
+ *                  that they fork and exec inherit the mask. Unblock signals in worker_start for
+ *                  all jobs of that worker, or define PLIM_WORKER_SIGNALS.
  *   Cancellation  pthread_cancel does not end the threads made here. Do not cancel a thread of
  *                yours while it is in one of these calls: it would keep its permit, or its place.
  *   Executors    A job that the executor has accepted holds its permit, but has not begun. You can
- *                cancel it, it may expire, and an abort ends it, at once. What is left of it in the
- *                executor does nothing. close waits for that, and destroy says EBUSY until then. An
- *                executor may run jobs on the spot, in execute. That is fine for jobs that return
- *                without waiting for others, and have no delays, retries or timeouts.
+ *                cancel it, it may expire, and an abort ends it at once. Its entry in the executor
+ *                then does nothing. close waits for that entry, and destroy returns EBUSY until it
+ *                is gone. An executor may run jobs on the spot, in execute. That is fine for jobs
+ *                that return without waiting for others, and have no delays, retries or timeouts.
  *   Sync         Jobs of a sync bulkhead run on the thread that submits them. That thread also
- *                waits for their delays and retries. A job is accepted when it has its permit: a
- *                delay before that is in no figure, and ends with a close. A run timeout is noticed
- *                when the body returns, or is finished. Another thread that cancels such a job, or
- *                waits for it, must know that it has been accepted, from its run for instance.
- *                Here, and on the spot of an executor, a done that submits goes one call deeper
- *                each time.
+ *                waits for their delays and retries. A job is accepted when it has its permit. No
+ *                figure counts a delay before that, and a close ends it. A run timeout is noticed
+ *                when the body returns, or is finished. Before another thread cancels such a job or
+ *                waits for it, it must know that the job was accepted, for instance because its run
+ *                has told it. If a done submits the next job, that runs one call deeper on the same
+ *                stack. So it does on an executor that runs jobs on the spot.
  *   Signals      No call is safe in a signal handler. No signal ends a wait: there is no EINTR.
  *   Processes    Not shared between processes. In the child after fork(), close and destroy return
  *                0 at once and touch nothing, so a destructor of yours may call them. Make no other
- *                call. You may init anew, at the same address if you like. What the parent's
+ *                call. You may init anew, at the same address if you like. Memory that the parent's
  *                threads had allocated is lost to the child.
  *   Languages    C11 or later, C++11 or later; a C file and a C++ file may share an object. Before
  *                C++20 set options field by field. On Windows link with -lsynchronization, and use
@@ -227,7 +229,7 @@
  *
  *   These must be the same in all files that share an object; nothing checks it:
  *     PLIM_MALLOC(size), PLIM_FREE(memory)  instead of malloc and free
- *     PLIM_PROCESS_SHARED    has no use here; for a semaphore.h beside this header
+ *     PLIM_PROCESS_SHARED    changes nothing here, only in a semaphore.h beside this header
  *     PLIM_PARK_CND          waits use C11 mutexes and conditions instead of the system's wait on
  *                            an address. Systems other than Linux, Windows and macOS get this in
  *                            any case.
@@ -238,7 +240,7 @@
 
 /* ==== src/bulkhead/api.h ====================================================================== */
 
-/* What it offers. Everything after this file is how it is done. */
+/* The API. Everything after this file is how it is done. */
 
 #if !(defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L) && \
     !(defined(__cplusplus) && __cplusplus >= 201103L)
@@ -276,8 +278,9 @@ typedef enum bulkhead_outcome {
     BULKHEAD_TIMED_OUT, /* run_timeout_ns passed; the body may still run */
     BULKHEAD_EXPIRED,   /* start_within_ns passed and it had not begun */
     BULKHEAD_CANCELLED, /* by bulkhead_cancel, before it began or between two attempts */
-    BULKHEAD_ABORTED    /* while it did not run: closed; or the executor refused it; or there was no
-                           thread for it, and all workers wait for this bulkhead */
+    BULKHEAD_ABORTED    /* while it did not run: by a close; because the executor refused it; or
+                           because no thread was left for it, and all workers wait for this
+                           bulkhead */
 } bulkhead_outcome;
 
 typedef enum bulkhead_event_type {
@@ -285,8 +288,9 @@ typedef enum bulkhead_event_type {
     BULKHEAD_EVENT_REJECTED,      /* result says why: EAGAIN, ETIMEDOUT, ESHUTDOWN, EDEADLK */
     BULKHEAD_EVENT_STARTED,       /* an attempt begins */
     BULKHEAD_EVENT_RETRIED,       /* an attempt has failed with result, and there will be another */
-    BULKHEAD_EVENT_FINISHED,      /* outcome and result tell how (a call: it leaves); or else: */
-    BULKHEAD_EVENT_TIMED_OUT,     /* the run timeout passed; the return of the body has no event */
+    BULKHEAD_EVENT_FINISHED,      /* a job: see outcome and result; a call: it leaves */
+    BULKHEAD_EVENT_TIMED_OUT,     /* instead of FINISHED: the run timeout passed. The return of the
+                                     body has no event */
     BULKHEAD_EVENT_WORKER_FAILED, /* worker_start returned result, and will be called again */
     BULKHEAD_EVENT_RESIZED
 } bulkhead_event_type;
@@ -309,9 +313,9 @@ typedef struct bulkhead_options {
     int type;           /* BULKHEAD_SYNC (0), BULKHEAD_ASYNC */
     int32_t permits;    /* how many run at once (0: 1; PLIM_NONE: none, until a resize) */
     int32_t queue;      /* how many wait, delayed ones included (0: unlimited; PLIM_NONE: none) */
-    int64_t timeout_ns; /* how long enter and invoke wait for a permit (0: for ever), and submit for
-                           a place in the queue (0: not at all); PLIM_NONE: none of them waits. Any
-                           other time holds for all. enter_for and submit_for have their own */
+    int64_t timeout_ns; /* how long enter and invoke wait for a permit, and submit for a place in
+                           the queue. 0: enter and invoke for ever, submit not at all. PLIM_NONE:
+                           none of them waits. enter_for and submit_for have their own */
     const plim_executor *executor; /* runs the jobs; is copied (NULL: own workers) */
     const plim_limiter *limiter;   /* says how many permits there are, `permits` at most; is
                                       told of all runs, and once by init, with 0 in flight, to
@@ -320,7 +324,7 @@ typedef struct bulkhead_options {
      * again after 1 ms, 2 ms, ... up to a second. Both run on the worker's thread. */
     int (*worker_start)(void *user, unsigned index, void **resource);
     void (*worker_stop)(void *user, unsigned index, void *resource);
-    uint32_t attempts;          /* how often a job that fails is run, in all (0: 1) */
+    uint32_t attempts;          /* how often a failing job is run, in all (0: 1) */
     int64_t retry_delay_ns;     /* before the second; doubles for each that follows (0: none) */
     int64_t retry_delay_max_ns; /* but not beyond this (0: a minute) */
     bool (*retryable)(void *user, int result, uint32_t attempt); /* (NULL: every failure is) */
@@ -341,22 +345,23 @@ typedef struct bulkhead_options {
  *     int (*run)(bulkhead_job *job);     required; 0 is success, BULKHEAD_LATER: see
  *                                        bulkhead_finish; anything else is its error
  *     void *arg;                         yours
- *     void (*done)(bulkhead_job *job);   called once when it has ended, however, on the thread that
- *                                        ended it: a worker, the supervisor, or a thread that
- *                                        cancels, closes or finishes (NULL: nothing)
+ *     void (*done)(bulkhead_job *job);   called once when it has ended, in whatever way, on the
+ *                                        thread that ended it: a worker, the supervisor, or a
+ *                                        thread that cancels, closes or finishes (NULL: nothing)
  *     bool detached;                     done is the last touch: it may free or resubmit the job,
  *                                        and no thread may wait for it. After a run timeout done is
  *                                        called when the body has returned. You may cancel it as
  *                                        long as you know that its memory is still there
- *     int64_t delay_ns;                  not before this time from now; has a place in the queue
- *     int64_t start_within_ns;           EXPIRED if it has not begun by then, counted from when
- *                                        it is due (0: no limit)
+ *     int64_t delay_ns;                  it begins this much later, at the earliest; in the
+ *                                        meantime it has a place in the queue
+ *     int64_t start_within_ns;           EXPIRED if it has not begun by then. Counts from the end
+ *                                        of the delay (0: no limit)
  *     int64_t run_timeout_ns;            instead of the bulkhead's (0: the same; PLIM_NONE: none)
  *     uint32_t attempts;                 instead of the bulkhead's (0: the same)
  *
  * To read in run:
  *
- *     void *resource;                    what worker_start made; the worker's again, when run has
+ *     void *resource;                    what worker_start made; do not use it after run has
  *                                        returned
  *     unsigned worker;                   the index that worker_start got
  *     uint32_t attempt;                  from 1
@@ -375,18 +380,18 @@ typedef struct bulkhead_histogram {
     uint64_t buckets[BULKHEAD_BUCKETS];
 } bulkhead_histogram;
 
-/* All of one instant, except sync totals, which are read one after the other. */
+/* All figures are of one instant, except sync totals, which are read one after the other. */
 typedef struct bulkhead_stats {
     uint32_t permits, queue;              /* as set; BULKHEAD_UNLIMITED; 0: none */
     uint32_t in_use, available;           /* permits; available is 0 if a resize left too many */
     uint32_t queued;                      /* jobs and callers that wait for a permit now */
     uint32_t delayed;                     /* jobs that wait for their time */
     uint32_t peak_in_use, peak_queued;    /* as far as seen under the lock */
-    uint32_t workers;                     /* threads; not idle and not stuck are those that are
+    uint32_t workers;                     /* threads. Those that are neither idle nor stuck are
                                              busy, or in worker_start */
     uint32_t workers_idle, workers_stuck; /* stuck: in a body after its run timeout */
     uint64_t accepted;                    /* when idle: the sum of the six ends */
-    uint64_t rejected;                    /* calls not let in (not those with EINVAL or EBUSY) */
+    uint64_t rejected;                    /* calls not let in (EINVAL and EBUSY do not count) */
     /* Jobs by outcome, and with BULKHEAD_STATS calls that have left. */
     uint64_t succeeded, failed, timed_out, expired, cancelled, aborted;
     uint64_t retried;        /* attempts after a first */
@@ -428,14 +433,14 @@ static inline int bulkhead_parse_limit(const char *text, int32_t *value);
 
 /* Lets nobody in any more (ESHUTDOWN), and blocks until all is over and the workers have ended, or
  * timeout_ns has passed. Several threads may close: each waits for the same end.
- *   DRAIN  What was accepted still runs, with its delays and retries. When a time above 0 has
- *          passed, what has not begun ends as by ABORT. A time of 0 or less begins the drain and
- *          does not wait. A job that a done submits in the meantime is refused: if yours do that,
- *          call bulkhead_wait_idle first. Give a limit: without one a drain never ends if
- *          worker_start fails for ever, as when a database is down.
- *   ABORT  Callers that wait get ESHUTDOWN. Jobs that have not begun end as ABORTED, in order. What
- *          runs goes on, and bulkhead_job_cancelled tells it so. Use it for jobs that run as long
- *          as the program does.
+ *   DRAIN  What was accepted still runs, with its delays and retries. When timeout_ns (above 0) has
+ *          passed, jobs that have not begun end as by ABORT. A time of 0 or less begins the drain
+ *          and does not wait. A job that a done submits in the meantime is refused; if your done
+ *          submits jobs, call bulkhead_wait_idle first. Give a limit: without one a drain never
+ *          ends if worker_start fails for ever, as when a database is down.
+ *   ABORT  Callers that wait get ESHUTDOWN. Jobs that have not begun end as ABORTED, in order. Jobs
+ *          that run go on, and bulkhead_job_cancelled returns true in them. Use it for jobs that
+ *          run as long as the program does.
  *
  * Returns 0: all is over. ETIMEDOUT: something is left, if only a thread that is about to end. Call
  * it again; for such a thread destroy waits by itself. EINVAL. EDEADLK: it would wait inside a job
@@ -457,7 +462,7 @@ static inline int bulkhead_enter(bulkhead *b);
  * and the like. PLIM_FOREVER is no limit; 0 or less does not wait, and gives ETIMEDOUT. */
 static inline int bulkhead_enter_for(bulkhead *b, int64_t timeout_ns);
 
-/* The same, now or not at all: EAGAIN. */
+/* The same, without waiting: EAGAIN. */
 static inline int bulkhead_try_enter(bulkhead *b);
 
 /* Gives the permit back; the first that waits gets it. It works when closed, too, and any thread
@@ -472,18 +477,17 @@ static inline int bulkhead_leave(bulkhead *b);
 
 /* Runs fn(arg) with a permit; blocks until fn has ended. On a sync bulkhead fn runs on this thread.
  * On one of type BULKHEAD_ASYNC it runs on a worker, as a job like others: attempts and run
- * timeouts apply. With BULKHEAD_INLINE it runs on this thread while a permit is free. What fn
- * returns goes to *result, if that is not NULL.
+ * timeouts apply. With BULKHEAD_INLINE it runs on this thread while a permit is free. The value
+ * that fn returns goes to *result, if that is not NULL.
  *
  * Returns 0 if fn was called, whatever it returned, or an error as enter and submit do. ETIMEDOUT:
- * it was not let in, or the run timeout passed; it waits for fn's end in any case. ESHUTDOWN:
- * closed, or an ABORT came before another attempt. Memory order: acquire before fn; you see what fn
- * did. */
+ * it was not let in, or the run timeout passed; it waits for fn's end even then. ESHUTDOWN: closed,
+ * or an ABORT came before another attempt. Memory order: acquire before fn; you see what fn did. */
 static inline int bulkhead_invoke(bulkhead *b, int (*fn)(void *), void *arg, int *result);
 
 /* Hands the job over. It runs when a permit is free, in order. *job must stay where it is until it
- * is done. If the queue is full, this blocks for as long as timeout_ns in the options says, until a
- * place is free (without a queue: a permit). On a sync bulkhead it waits for a permit as enter
+ * is done. If the queue is full, this blocks until a place is free (without a queue: a permit), for
+ * as long as timeout_ns in the options says. On a sync bulkhead it waits for a permit as enter
  * does, runs the job on this thread, and returns when the job is done.
  *
  * Returns 0; EAGAIN: full, no thread, or the executor refused; ETIMEDOUT; ESHUTDOWN; EDEADLK;
@@ -497,7 +501,7 @@ static inline int bulkhead_submit_for(bulkhead *b, bulkhead_job *job, int64_t ti
 
 /* Blocks until the job is done and its done has returned, or timeout_ns has passed. Any number of
  * threads may wait. Returns 0: read job->outcome and job->result. ETIMEDOUT: it goes on. EDEADLK:
- * it never could be done, since this is that job, or one that it waits for. EINVAL: never
+ * it could never be done, since this is that job, or one that it waits for. EINVAL: never
  * submitted, or detached. Memory order: acquire. */
 static inline int bulkhead_wait(bulkhead_job *job, int64_t timeout_ns);
 
@@ -509,32 +513,34 @@ static inline int bulkhead_reclaim(bulkhead_job *job, int64_t timeout_ns);
 
 /* Ends a job that does not run: it has not begun, or waits for another attempt. Never blocks for
  * long. Returns 0: it has ended CANCELLED, and its done was called here. EBUSY: it runs. Then
- * bulkhead_job_cancelled tells it so, and it is not tried again. EALREADY: it is done, or its done
- * is being called. EINVAL: it was not submitted to b. Requires: you have not given the job's memory
- * back, as you may once it is done. You may cancel a detached job, too, if you know that its done
- * has not freed it. Memory order: relaxed. */
+ * bulkhead_job_cancelled returns true in it, and it is not tried again. EALREADY: it is done, or
+ * its done is being called. EINVAL: it was not submitted to b. Requires: you have not given the
+ * job's memory back, as you may once it is done. You may cancel a detached job, too, if you know
+ * that its done has not freed it. Memory order: relaxed. */
 static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job);
 
-/* Inside run, and until finish: is its result wanted no more? Never blocks. Returns true once one
- * of these has happened: a thread has cancelled the job; its run timeout has passed; the bulkhead
- * was closed with ABORT, or with a DRAIN whose time has passed. Memory order: relaxed. */
+/* Call it inside run, or until finish, to learn whether the result is still wanted. Never blocks.
+ * Returns true once one of these has happened: a thread has cancelled the job; its run timeout has
+ * passed; the bulkhead was closed with ABORT, or with a DRAIN whose time has passed. Memory order:
+ * relaxed. */
 static inline bool bulkhead_job_cancelled(const bulkhead_job *job);
 
-/* Inside run: what worker_start has made is broken. When this attempt has ended, the worker calls
- * worker_stop and worker_start again, before it takes its next job. Never blocks. */
+/* Call it inside run when what worker_start has made is broken. When this attempt has ended, the
+ * worker calls worker_stop and worker_start again, before it takes its next job. Never blocks. */
 static inline void bulkhead_job_renew(bulkhead_job *job);
 
 /* Ends a job whose run returns BULKHEAD_LATER. Such a job goes on without a thread: run has handed
  * it to an event loop, say, and the worker takes another job. It keeps its permit and counts as
- * running. Cancel and abort only tell it so. Its run timeout holds, and close waits for it.
+ * running. A cancel or an abort only makes bulkhead_job_cancelled true. Its run timeout holds, and
+ * close waits for it.
  *
- * From this call on all is as if run had returned result: retries, outcome, done, waiters, figures.
- * Call it once for each such attempt, on any thread. If run has not returned yet, the attempt ends
- * when it does. Else it ends here, and this thread calls done. If run returns anything but
- * BULKHEAD_LATER, that counts, and not this call.
+ * From this call on, everything is as if run had returned result: retries, outcome, done, waiters,
+ * figures. Call it once for each such attempt, on any thread. If run has not returned yet, the
+ * attempt ends when it does. Otherwise it ends here, and this thread calls done. If run returns
+ * anything but BULKHEAD_LATER, this call does not count.
  *
- * It waits for nothing but done, retryable and on_event, and for the next job if the executor runs
- * that on the spot. Requires: the job's memory is there; until this call it is, if run returns
+ * It waits only for done, retryable and on_event, and for the next job if the executor runs that on
+ * the spot. Requires: the job's memory is there. Until this call it is, if run returns
  * BULKHEAD_LATER. On a sync bulkhead submit waits for this call, and ends the job itself. So do not
  * submit on the thread that is to finish.
  *
@@ -542,19 +548,20 @@ static inline void bulkhead_job_renew(bulkhead_job *job);
  * BULKHEAD_LATER. Memory order: release, to done and to threads that return from wait. */
 static inline int bulkhead_finish(bulkhead_job *job, int result);
 
-/* Changes the limits; they mean what they do in the options. PLIM_KEEP leaves a limit as it is. So
- * does 0 if the limit is none: so you can give back what a snapshot has just said. Nothing that
- * runs or waits is stopped: a shrink takes effect as jobs end. Never waits. Returns 0; EINVAL.
+/* Changes the limits; they mean what they do in the options. PLIM_KEEP leaves a limit as it is. 0
+ * leaves a limit of none as it is, so you can give back what a snapshot says. A resize stops
+ * nothing that runs or waits: a shrink takes effect as jobs end. Never waits. Returns 0; EINVAL.
  * Memory order: relaxed. */
 static inline int bulkhead_resize(bulkhead *b, int32_t permits, int32_t queue);
 
-/* Blocks until an instant at which nothing runs, waits or is delayed, and no done is being called,
- * not even of a detached job; or until timeout_ns has passed. Returns 0; ETIMEDOUT; EDEADLK: inside
- * a job or a callback, or for ever while this thread holds a permit. Memory order: acquire on 0. */
+/* Blocks until nothing runs, waits or is delayed, all at one instant, or until timeout_ns has
+ * passed. A done that is being called counts as running, even that of a detached job. Returns 0;
+ * ETIMEDOUT; EDEADLK: inside a job or a callback, or for ever while this thread holds a permit.
+ * Memory order: acquire on 0. */
 static inline int bulkhead_wait_idle(bulkhead *b, int64_t timeout_ns);
 
-/* Returns all figures, of one instant. Takes the lock for as long as it takes to copy them. Memory
- * order: relaxed. */
+/* Returns all figures, of one instant. Holds the lock while it copies them. Memory order:
+ * relaxed. */
 static inline bulkhead_stats bulkhead_snapshot(bulkhead *b);
 
 /* Adds a time to a histogram of your own; one of all zero is empty. A negative time counts as 0.
@@ -567,10 +574,10 @@ static inline void bulkhead_histogram_add(bulkhead_histogram *h, int64_t ns);
 static inline int64_t bulkhead_histogram_quantile(const bulkhead_histogram *h, double q);
 
 /* Returns how long to wait before the next attempt, when the given one (1: the first) has failed.
- * That is first_ns, then twice that and so on, up to most_ns. Each time up to a quarter more is
- * added at random, so that those that failed together do not come back together. Jobs are retried
- * so; this is for loops of your own. *dice is yours: begin with a number that others do not have,
- * such as the clock's. Never blocks. */
+ * That is first_ns, then twice that and so on, up to most_ns. Up to a quarter more is added at
+ * random each time. So calls that failed together do not come back together. Jobs are retried in
+ * this way; call it in loops of your own. *dice is yours: begin with a number that others do not
+ * have, such as the clock's. Never blocks. */
 static inline int64_t bulkhead_backoff(uint32_t attempt, int64_t first_ns, int64_t most_ns,
                                        uint64_t *dice);
 
@@ -582,8 +589,8 @@ static inline const char *bulkhead_outcome_name(bulkhead_outcome outcome);
  * resource of the worker.
  *
  * Close it with BULKHEAD_DRAIN, since others rely on getting their work done. For the same reason a
- * thread that closes with ABORT runs what it finds in the queue: one after the other, without a
- * permit, and before close returns, whatever its timeout. */
+ * thread that closes with ABORT runs all that it finds in the queue. It does so one after the
+ * other, without a permit, before close returns, whatever its timeout. */
 static inline plim_executor bulkhead_executor(bulkhead *b);
 
 /* How it is done. This file is assembled from src/ by `make stamp`: edit it there. */

@@ -22,7 +22,7 @@
  *   gives one, and wakes a waiter if one is needed.
  *
  *   A csem does not know who holds permits, nor how many there were at first. Any thread may
- *   release, also more than was acquired.
+ *   release, even more permits than were acquired.
  *
  *   There is nothing to destroy. Do not copy a csem. A zeroed one is valid and has no permits.
  *
@@ -58,7 +58,7 @@
  * CALLS
  *     csem_init, CSEM_INIT                        start with some permits
  *     csem_acquire, csem_acquire_for              take one; wait for it, at most so long
- *     csem_try_acquire, csem_try_acquire_n        take one, or n, now or not at all
+ *     csem_try_acquire, csem_try_acquire_n        take one, or n, without waiting
  *     CSEM_SCOPE(&s) { ... }                      hold one for the length of a block
  *     csem_release, csem_release_n                give one, or n
  *     csem_reduce, csem_drain                     take permits out of circulation
@@ -88,42 +88,43 @@
  *   Order        The thread that acquires or drains a permit sees what a thread did before it
  *                released that permit. Failed calls, csem_reduce and csem_close order nothing: a
  *                thread that gets ESHUTDOWN need not see what was written before the close.
- *   Fairness     A free permit goes to whoever comes first, also to a newcomer ahead of a sleeper.
- *                With k threads waiting, a waiter becomes too old after k times half a millisecond.
- *                If it is then woken and finds the permit gone, the next one is reserved for it.
- *                Linux wakes the longest asleep first, so no waiter starves. (Between processes no
- *                permit is reserved, see Processes.)
+ *   Fairness     A free permit goes to the first thread that asks, even to a newcomer while others
+ *                sleep. With k threads waiting, a waiter becomes too old after k times half a
+ *                millisecond. If it is then woken and finds the permit gone, the next one is
+ *                reserved for it. Linux wakes the longest asleep first, so no waiter starves.
+ *                (Between processes no permit is reserved, see Processes.)
  *   Definite     No call fails spuriously. A try fails only if no permit is free; one that is
- *                reserved for a waiter does not count as free. A timed wait takes a permit that is
- *                there at its end. Only csem_close ends a wait early.
+ *                reserved for a waiter does not count as free. A timed wait that finds a permit at
+ *                its deadline takes it. Only csem_close ends a wait early.
  *   Lifetime     If your acquire is the last use of a csem, you may free it when it returns. The
  *                matching release need not have returned in its thread. After a close, join the
  *                threads that wait first.
  *   Signals      You may call csem_release, csem_release_n, csem_try_acquire and csem_close in a
  *                signal handler. No call returns EINTR: after the handler, the wait goes on with
  *                the time that is left. To end a wait from a handler, let it call csem_close.
- *   Cancellation  No call is a cancellation point. A thread that is cancelled while it waits ends
- *                after it has got its permit, and keeps that. Do not use asynchronous cancellation:
- *                a thread that vanishes in a wait may take a permit with it.
+ *   Cancellation  No call is a cancellation point. If a thread is cancelled while it waits, it
+ *                first gets its permit and then ends. That permit stays taken. Do not use
+ *                asynchronous cancellation: a thread that vanishes in a wait may take a permit with
+ *                it.
  *
  * LIMITS
- *   Permits      From -CSEM_MAX (debt after a reduce) to CSEM_MAX, 2^30 - 1, free at a time. That
- *                is half of what sem_t of glibc can count: SEM_VALUE_MAX permits are EINVAL here.
- *                For "as many as there can be" say CSEM_MAX.
+ *   Permits      At most CSEM_MAX (2^30 - 1) are free at a time. After a reduce, the debt is at
+ *                most as much. That is half of what glibc's sem_t can count: SEM_VALUE_MAX permits
+ *                are EINVAL here. For "as many as there can be" say CSEM_MAX.
  *   Waiters      524287 threads at once; one more gets EAGAIN.
  *   Spinning     Before it sleeps, a thread looks for a permit PLIM_SPIN times, which takes some
- *                microseconds. A csem remembers whether that helped. Where it does not, as on a
- *                single CPU, threads stop looking, and one in 2048 at least tries for 100 us. A
- *                thread does not look if others wait already, or if its timeout is 0 or less.
+ *                microseconds. A csem remembers whether that helped. Where it does not help, as on
+ *                a single CPU, threads stop looking. At least one in 2048 still tries, for 100 us.
+ *                A thread does not look if others wait already, or if its timeout is 0 or less.
  *   Latency      Permits may change hands faster than a thread can fall asleep. Then a waiter that
- *                finds none again may look away for 50 us, and the system's timer slack. In that
- *                time it sees neither a permit nor a close.
+ *                was woken and found none may pause for 50 us, plus the system's timer slack. In
+ *                that time it notices neither a permit nor a close.
  *   System calls  On Linux a wait and a wake-up call futex (FUTEX_WAIT_BITSET, FUTEX_WAKE), and
  *                nothing else: a seccomp filter need allow no more. A wait reads the clock, which
  *                needs no system call where the C library has it from the kernel's page. 32-bit
  *                systems call futex_time64 and clock_gettime64, and without those the older two.
  *   fork()       The child has one thread and copies. You can use a copy on which no thread waited.
- *                The permits that threads of the parent held are taken there as well, and nobody
+ *                Permits that threads of the parent held are taken in the copy, too, and no thread
  *                gives them back. Initialise a copy anew if threads waited on it.
  *   Processes    A csem is shared between processes only if PLIM_PROCESS_SHARED is defined (Linux).
  *                Define it in every file that uses such a csem, of every program that does. Then:
@@ -170,7 +171,7 @@
 
 /* ==== src/semaphore/api.h ===================================================================== */
 
-/* What it offers. Everything after this file is how it is done. */
+/* The API. Everything after this file is how it is done. */
 
 #include <stdint.h>
 
@@ -185,9 +186,9 @@ typedef struct csem_pool_link csem_pool_link;
  * CSEM_MAX; another constant does not compile. For a number known at run time call csem_init. It is
  * defined below, with the struct. */
 
-/* Starts with that many permits, 0 included, and open; also again, after a close. Requires: no
- * other thread uses it. Never blocks. Returns 0; EINVAL for more than CSEM_MAX. Memory order: none:
- * hand the csem to other threads by something that orders. */
+/* Opens *s with that many permits; 0 is fine. You may init it again, also after a close. Requires:
+ * no other thread uses it. Never blocks. Returns 0; EINVAL for more than CSEM_MAX. Memory order:
+ * none: hand the csem to other threads by something that orders. */
 static inline int csem_init(csem *s, uint32_t permits);
 
 /* Takes a permit; blocks until there is one. Returns 0; ESHUTDOWN if it is or becomes closed;
@@ -220,10 +221,10 @@ static inline int csem_release(csem *s);
  * is above CSEM_MAX. Otherwise as csem_release. Memory order: release. */
 static inline int csem_release_n(csem *s, uint32_t n);
 
-/* Takes n permits out of circulation now, whether they are free or not; never blocks. What is
- * missing is debt: later releases pay it before any thread gets in. It works on a closed csem, too.
- * csem_release_n(s, n) undoes it. Returns 0; EOVERFLOW if the debt would exceed CSEM_MAX; EINVAL if
- * n does. Memory order: relaxed. */
+/* Takes n permits out of circulation now, whether they are free or not; never blocks. If fewer are
+ * free, the rest is debt: later releases pay it before any thread gets in. It works on a closed
+ * csem, too. csem_release_n(s, n) undoes it. Returns 0; EOVERFLOW if the debt would exceed
+ * CSEM_MAX; EINVAL if n does. Memory order: relaxed. */
 static inline int csem_reduce(csem *s, uint32_t n);
 
 /* Takes every free permit; never blocks. It leaves those that are reserved for waiters that have
@@ -254,8 +255,8 @@ static inline uint32_t csem_waiters(const csem *s);
  * one scope per line. longjmp and thrd_exit do not release. With a compiler that has no cleanup
  * attribute (not gcc, not clang) only the end and continue release. */
 
-/* ---- A pool: permits with a number, from 0 to count - 1. For things that exist so many times, as
- * connections or buffers: whoever has an index has the thing. */
+/* ---- A pool: permits with a number, from 0 to count - 1. Use it for things of which you have
+ * `count`, such as connections or buffers: the thread that has an index has the thing. */
 
 #define CSEM_POOL_MAX 8388606u /* the most indices: 2^23 - 2 */
 
@@ -264,16 +265,16 @@ static inline uint32_t csem_waiters(const csem *s);
  * for no index, too many, or no links. */
 static inline int csem_pool_init(csem_pool *p, csem_pool_link *links, uint32_t count);
 
-/* Takes a free index; blocks until there is one. The one that was put back last comes first.
- * Threads that wait are served before those that come. Returns 0; ESHUTDOWN; EAGAIN if 524287
- * threads wait already. After an error *index is as it was. Memory order: acquire on success, of
- * what the last owner of the index did. */
+/* Takes a free index; blocks until there is one. It takes the index that was put back last. Waiting
+ * threads are served before newcomers. Returns 0; ESHUTDOWN; EAGAIN if 524287 threads wait already.
+ * After an error *index is as it was. Memory order: acquire on success, of what the last owner of
+ * the index did. */
 static inline int csem_pool_take(csem_pool *p, uint32_t *index);
 
 /* The same, but blocks for at most timeout_ns nanoseconds: ETIMEDOUT. 0 or less does not wait. */
 static inline int csem_pool_take_for(csem_pool *p, uint32_t *index, int64_t timeout_ns);
 
-/* The same, now or not at all: EAGAIN. */
+/* The same, without waiting: EAGAIN. */
 static inline int csem_pool_try_take(csem_pool *p, uint32_t *index);
 
 /* Gives an index back; if a thread waits, that one gets it. Never blocks. Any thread may give it
@@ -282,9 +283,9 @@ static inline int csem_pool_try_take(csem_pool *p, uint32_t *index);
  * release. */
 static inline int csem_pool_put(csem_pool *p, uint32_t index);
 
-/* Closes for good; never blocks. Threads that wait, and those that come, get ESHUTDOWN; but one to
- * which an index is on its way may get that. It does not wait until the waiters are gone. Closing
- * again is harmless. Returns 0. Memory order: relaxed. */
+/* Closes for good; never blocks. Threads that wait, and those that come later, get ESHUTDOWN. A
+ * waiter that is just being handed an index may still get it. It does not wait until the waiters
+ * are gone. Closing again is harmless. Returns 0. Memory order: relaxed. */
 static inline int csem_pool_close(csem_pool *p);
 
 /* How it is done. This file is assembled from src/ by `make stamp`: edit it there. */

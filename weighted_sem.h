@@ -27,13 +27,13 @@
  *   Only callers queue: a caller whose job does not fit waits, and creates no further job in the
  *   meantime. So memory is that of the jobs that execute.
  *
- *   A job is int fn(void *arg); 0 is success, anything else is its error. These calls never mix
- *   that with what they return themselves. complete hands the job's error to its caller. start and
- *   finish store it until you call weighted_sem_extract_errors.
+ *   A job is int fn(void *arg); 0 is success, anything else is its error. No call returns that
+ *   error as its own. complete hands it to its caller in *result. start and finish store it until
+ *   you call weighted_sem_extract_errors.
  *
- *   Background jobs run on threads of the semaphore. It creates a thread when a job needs one, and
- *   never has more of them than jobs executed at once. A thread ends after WEIGHTED_SEM_IDLE_NS
- *   without work. Or the jobs run on your executor:
+ *   Background jobs run on threads of the semaphore. It creates a thread when a job needs one. It
+ *   never has more threads than the largest number of jobs that executed at once. A thread ends
+ *   after WEIGHTED_SEM_IDLE_NS without work. Or the jobs run on your executor:
  *
  *         static int execute(void *ctx, void (*run)(void *), void *arg)
  *         {
@@ -53,7 +53,7 @@
  *     weighted_sem_acquire, _acquire_for, _try_acquire      bare weight, for code that is not
  *                                                           shaped like a job
  *     weighted_sem_release                                  gives it back, in any pieces, on any
- *                                                           threads
+ *                                                           thread
  *     weighted_sem_drain                                    waits for the jobs that execute now
  *     weighted_sem_drain_all                                waits until all weight is free
  *     weighted_sem_extract_errors                           what failed in the background
@@ -84,18 +84,20 @@
  *                it, even if they would fit: so a heavy job is never starved. Each event that can
  *                let the first in (an end, a timeout, a resize) does so at once.
  *   Bypass       bypass_window W and bypass_budget B relax that order. While the first caller does
- *                not fit, the W callers behind it may start before it if they fit. They may take B
- *                times the total of weight before each first one; then all wait for it. Measured
- *                with 32 callers, W = 8 and B = 4: if 1 job in 10 takes half the total or more, 88
- *                % of the weight is in use, and 77 % in strict order. With jobs of a quarter or
- *                less it is 96 and 91 %. If one caller starts all jobs, a bypass gains nothing.
- *   Progress     While no caller waits or drains, taking weight that is free is one atomic
- *                read-modify-write, and giving it back is one: no lock, no system call, no clock.
- *                complete, begin and finish count besides. Everything else takes a short lock.
+ *                not fit, the W callers behind it may start before it if they fit. In front of each
+ *                first caller, they may take B times the total in weight. Then all wait for it.
+ *                Measured with 32 callers, W = 8 and B = 4: if 1 job in 10 takes half the total or
+ *                more, 88 % of the weight is in use. In strict order it is 77 %. With jobs of a
+ *                quarter or less it is 96 and 91 %. If one caller starts all jobs, a bypass gains
+ *                nothing.
+ *   Progress     While no caller waits or drains, taking free weight is one atomic
+ *                read-modify-write. Giving it back is one, too: no lock, no system call, no clock.
+ *                complete, begin and finish also add to counters. Everything else takes a short
+ *                lock.
  *   Cost         The time of a call does not grow with the number of waiters or jobs, with these
- *                exceptions. close, resize, and a wait inside a background job look at all callers
- *                that wait. A drain looks at the other drains, and so may the end of a job. Nothing
- *                allocates, except init and a start that needs one more thread.
+ *                exceptions. A close, a resize, and a wait inside a background job look at all
+ *                callers that wait. A drain looks at the other drains, and so may the end of a job.
+ *                Nothing allocates, except init and a start that needs one more thread.
  *   Visibility   A caller that gets weight sees what was done before that weight was given back. So
  *                does a caller that returns from a drain which waited for it.
  *   Errors       Each failure of a background job is extracted once, or counted as dropped, in the
@@ -104,18 +106,19 @@
  *                part of it. The creation of a thread and the executor are not.
  *   Lifetime     weighted_sem_destroy sends waiting callers away, and waits for all jobs and all
  *                bare weight. When it returns, the memory is yours. No call may begin after destroy
- *                has begun, nor be on its way into the queue (weighted_sem_waiting tells who has
- *                arrived there). Drains and snapshots must not run beside destroy. A job may free
- *                its arg. Your memory of a begun job is yours again when finish has returned, or
- *                when a drain has waited for it.
+ *                has begun. No earlier call may still be on its way into the queue:
+ *                weighted_sem_waiting counts those that have arrived. Drains and snapshots must not
+ *                run beside destroy. A job may free its arg. Your memory of a begun job is yours
+ *                again when finish has returned, or when a drain has waited for it.
  *
  * LIMITS
  *   Weight       The total is at most WEIGHTED_SEM_MAX, 2^40 - 1.
  *   Jobs         WEIGHTED_SEM_JOBS_MAX, 2^20 - 1, execute at once; further ones wait.
- *   Bare weight  There is no list of its holders. A release is EPERM if it is more than all that is
- *                taken, less 1 for each job that executes. A smaller mistake is not noticed.
+ *   Bare weight  There is no list of its holders. A release returns EPERM if it is more than all
+ *                weight that is taken, less 1 for each job that executes. It does not notice a
+ *                smaller mistake.
  *   Deadlocks    A background job gets EDEADLK if it would wait for weight that it holds itself, or
- *                that other waiting jobs hold. The answer is the same if a caller before it would
+ *                that other waiting jobs hold. It gets that answer even if a caller before it would
  *                give up in time, or could be bypassed. The check does not notice waits inside jobs
  *                of complete, or while you hold bare weight.
  *   Threads      A job on an own thread may end that thread (thrd_exit, pthread_exit; on POSIX
@@ -148,7 +151,7 @@
  *
  *   These must be the same in all files that share an object; nothing checks it:
  *     PLIM_MALLOC(size), PLIM_FREE(memory)  instead of malloc and free
- *     PLIM_PROCESS_SHARED    has no use here; for a semaphore.h beside this header
+ *     PLIM_PROCESS_SHARED    changes nothing here, only in a semaphore.h beside this header
  *     PLIM_PARK_CND          waits use C11 mutexes and conditions instead of the system's wait on
  *                            an address. Systems other than Linux, Windows and macOS get this in
  *                            any case.
@@ -159,7 +162,7 @@
 
 /* ==== src/weighted_sem/api.h ================================================================== */
 
-/* What it offers. Everything after this file is how it is done. */
+/* The API. Everything after this file is how it is done. */
 
 #if !(defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L) && \
     !(defined(__cplusplus) && __cplusplus >= 201103L)
@@ -181,7 +184,8 @@ typedef struct weighted_sem_options {
     uint32_t expected_jobs;  /* background jobs at once, to have memory ready for them (0: 16) */
     uint32_t error_capacity; /* errors kept (0: 1024; (uint32_t)PLIM_NONE: none) */
     uint32_t bypass_window;  /* how many behind the first may start before it (0: strict order) */
-    uint32_t bypass_budget;  /* and how much weight in all, in totals (0: strict order) */
+    uint32_t bypass_budget;  /* and how many times the total they may take in all (0: strict
+                                order) */
     const plim_executor *executor; /* runs the background jobs; is copied (NULL: own threads) */
     const char *name;  /* of own threads, on Linux; 15 characters are copied ("weighted_sem") */
     size_t stack_size; /* of own threads, at least, in bytes, on POSIX systems (0: the system's
@@ -190,7 +194,7 @@ typedef struct weighted_sem_options {
 
 /* A background job that failed. */
 typedef struct weighted_sem_error {
-    int code;          /* what fn returned, or finish was told; ECANCELED: it ended its thread */
+    int code;          /* what fn returned, or finish got; ECANCELED: it ended its thread */
     void *arg;         /* what fn was called with, or job.arg */
     uint64_t weight;   /* of the job */
     uint64_t sequence; /* in the order of starts, from 1, counted for start, complete and begin */
@@ -223,7 +227,7 @@ typedef struct weighted_sem_job {
  * *w to other threads by something that orders. */
 static inline int weighted_sem_init(weighted_sem *w, const weighted_sem_options *options);
 
-/* Lets no caller in any more: those that wait, and later ones, get ESHUTDOWN. What executes goes
+/* Lets no caller in any more: those that wait, and later ones, get ESHUTDOWN. Jobs that execute go
  * on. finish, release, drains and extract_errors work as before. Closing again is harmless. Never
  * blocks for long. Returns 0. Memory order: relaxed. */
 static inline int weighted_sem_close(weighted_sem *w);
@@ -238,8 +242,8 @@ static inline int weighted_sem_destroy(weighted_sem *w);
  * and a thread that runs it or is about to (or the executor has accepted it). Blocks until the
  * weight fits and its turn has come. Returns 0; EINVAL, ERANGE, ESHUTDOWN, EDEADLK, EAGAIN, ENOMEM
  * (see ERRORS), and then fn is never called. ESHUTDOWN means that this semaphore is closed; a
- * closed executor is EAGAIN. Memory order: fn sees what was done before the call, and before the
- * weight was given back. */
+ * closed executor is EAGAIN. Memory order: fn sees what you did before the call, and what earlier
+ * jobs did before they gave the weight back. */
 static inline int weighted_sem_start(weighted_sem *w, uint64_t weight, int (*fn)(void *),
                                      void *arg);
 
@@ -248,15 +252,15 @@ static inline int weighted_sem_start(weighted_sem *w, uint64_t weight, int (*fn)
 static inline int weighted_sem_start_for(weighted_sem *w, uint64_t weight, int (*fn)(void *),
                                          void *arg, int64_t timeout_ns);
 
-/* The same, now or not at all: EAGAIN if it does not fit, or if others wait and it may not bypass
+/* The same, without waiting: EAGAIN if it does not fit, or if others wait and it may not bypass
  * them. */
 static inline int weighted_sem_try_start(weighted_sem *w, uint64_t weight, int (*fn)(void *),
                                          void *arg);
 
-/* Runs fn(arg) on the calling thread, once it fits and its turn has come; blocks until then. What
- * fn returns goes to *result, if that is not NULL, and is stored nowhere else. Returns 0 if fn was
- * called, whatever it returned; EINVAL, ERANGE, ESHUTDOWN, EDEADLK if not. The weight is free again
- * when this returns. Memory order: acquire before fn, release after it. */
+/* Runs fn(arg) on the calling thread, once it fits and its turn has come; blocks until then. The
+ * value that fn returns goes to *result, if that is not NULL, and is stored nowhere else. Returns 0
+ * if fn was called, whatever it returned; EINVAL, ERANGE, ESHUTDOWN, EDEADLK if not. The weight is
+ * free again when this returns. Memory order: acquire before fn, release after it. */
 static inline int weighted_sem_complete(weighted_sem *w, uint64_t weight, int (*fn)(void *),
                                         void *arg, int *result);
 
@@ -264,7 +268,7 @@ static inline int weighted_sem_complete(weighted_sem *w, uint64_t weight, int (*
 static inline int weighted_sem_complete_for(weighted_sem *w, uint64_t weight, int (*fn)(void *),
                                             void *arg, int *result, int64_t timeout_ns);
 
-/* The same, now or not at all: EAGAIN. */
+/* The same, without waiting: EAGAIN. */
 static inline int weighted_sem_try_complete(weighted_sem *w, uint64_t weight, int (*fn)(void *),
                                             void *arg, int *result);
 
@@ -277,7 +281,7 @@ static inline int weighted_sem_begin(weighted_sem *w, uint64_t weight, weighted_
 static inline int weighted_sem_begin_for(weighted_sem *w, uint64_t weight, weighted_sem_job *job,
                                          int64_t timeout_ns);
 
-/* The same, now or not at all: EAGAIN. */
+/* The same, without waiting: EAGAIN. */
 static inline int weighted_sem_try_begin(weighted_sem *w, uint64_t weight, weighted_sem_job *job);
 
 /* Ends a job that was begun, on any thread. An error of 0 is success; another is stored with
@@ -294,7 +298,7 @@ static inline int weighted_sem_acquire(weighted_sem *w, uint64_t weight);
 /* The same, but waits at most timeout_ns: ETIMEDOUT. */
 static inline int weighted_sem_acquire_for(weighted_sem *w, uint64_t weight, int64_t timeout_ns);
 
-/* The same, now or not at all: EAGAIN. */
+/* The same, without waiting: EAGAIN. */
 static inline int weighted_sem_try_acquire(weighted_sem *w, uint64_t weight);
 
 /* Gives bare weight back, on any thread, in any pieces: you may give 5 back as 2 and 3. Never
@@ -302,10 +306,10 @@ static inline int weighted_sem_try_acquire(weighted_sem *w, uint64_t weight);
  * order: release. */
 static inline int weighted_sem_release(weighted_sem *w, uint64_t weight);
 
-/* Blocks until the jobs that execute now have ended, however, or timeout_ns has passed. It waits
- * neither for later jobs nor for bare weight. Returns 0; ETIMEDOUT, and you may call it again;
- * EDEADLK inside a background job. Inside a job of complete it waits for itself. Memory order:
- * acquire, of what these jobs did. */
+/* Blocks until the jobs that execute now have ended, in whatever way, or timeout_ns has passed. It
+ * waits neither for later jobs nor for bare weight. Returns 0; ETIMEDOUT, and you may call it
+ * again; EDEADLK inside a background job. Inside a job of complete it waits for itself. Memory
+ * order: acquire, of what these jobs did. */
 static inline int weighted_sem_drain(weighted_sem *w, int64_t timeout_ns);
 
 /* Blocks until an instant at which nothing executes, all weight is free and no caller waits.
@@ -319,10 +323,10 @@ static inline int weighted_sem_drain_all(weighted_sem *w, int64_t timeout_ns);
 static inline size_t weighted_sem_extract_errors(weighted_sem *w, weighted_sem_error *out,
                                                  size_t capacity);
 
-/* Changes the total; never waits. Nothing that executes is interrupted. If more is taken than the
- * new total, no caller starts until enough has ended. A caller that waits with a weight above the
- * new total gets ERANGE. A background job whose wait could not end any more gets EDEADLK. Returns
- * 0; EINVAL if the total is 0 or above WEIGHTED_SEM_MAX. Memory order: relaxed. */
+/* Changes the total; never waits. No job that executes is interrupted. If more weight is taken than
+ * the new total, no caller starts until enough jobs have ended. A caller that waits with a weight
+ * above the new total gets ERANGE. A background job whose wait could not end any more gets EDEADLK.
+ * Returns 0; EINVAL if the total is 0 or above WEIGHTED_SEM_MAX. Memory order: relaxed. */
 static inline int weighted_sem_resize(weighted_sem *w, uint64_t total);
 
 /* Returns all figures; the first four are of one instant. Never blocks for long. Memory order:

@@ -1,4 +1,4 @@
-/* What it offers. Everything after this file is how it is done. */
+/* The API. Everything after this file is how it is done. */
 
 #if !(defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L) && \
     !(defined(__cplusplus) && __cplusplus >= 201103L)
@@ -36,8 +36,9 @@ typedef enum bulkhead_outcome {
     BULKHEAD_TIMED_OUT, /* run_timeout_ns passed; the body may still run */
     BULKHEAD_EXPIRED,   /* start_within_ns passed and it had not begun */
     BULKHEAD_CANCELLED, /* by bulkhead_cancel, before it began or between two attempts */
-    BULKHEAD_ABORTED    /* while it did not run: closed; or the executor refused it; or there was no
-                           thread for it, and all workers wait for this bulkhead */
+    BULKHEAD_ABORTED    /* while it did not run: by a close; because the executor refused it; or
+                           because no thread was left for it, and all workers wait for this
+                           bulkhead */
 } bulkhead_outcome;
 
 typedef enum bulkhead_event_type {
@@ -45,8 +46,9 @@ typedef enum bulkhead_event_type {
     BULKHEAD_EVENT_REJECTED,      /* result says why: EAGAIN, ETIMEDOUT, ESHUTDOWN, EDEADLK */
     BULKHEAD_EVENT_STARTED,       /* an attempt begins */
     BULKHEAD_EVENT_RETRIED,       /* an attempt has failed with result, and there will be another */
-    BULKHEAD_EVENT_FINISHED,      /* outcome and result tell how (a call: it leaves); or else: */
-    BULKHEAD_EVENT_TIMED_OUT,     /* the run timeout passed; the return of the body has no event */
+    BULKHEAD_EVENT_FINISHED,      /* a job: see outcome and result; a call: it leaves */
+    BULKHEAD_EVENT_TIMED_OUT,     /* instead of FINISHED: the run timeout passed. The return of the
+                                     body has no event */
     BULKHEAD_EVENT_WORKER_FAILED, /* worker_start returned result, and will be called again */
     BULKHEAD_EVENT_RESIZED
 } bulkhead_event_type;
@@ -69,9 +71,9 @@ typedef struct bulkhead_options {
     int type;           /* BULKHEAD_SYNC (0), BULKHEAD_ASYNC */
     int32_t permits;    /* how many run at once (0: 1; PLIM_NONE: none, until a resize) */
     int32_t queue;      /* how many wait, delayed ones included (0: unlimited; PLIM_NONE: none) */
-    int64_t timeout_ns; /* how long enter and invoke wait for a permit (0: for ever), and submit for
-                           a place in the queue (0: not at all); PLIM_NONE: none of them waits. Any
-                           other time holds for all. enter_for and submit_for have their own */
+    int64_t timeout_ns; /* how long enter and invoke wait for a permit, and submit for a place in
+                           the queue. 0: enter and invoke for ever, submit not at all. PLIM_NONE:
+                           none of them waits. enter_for and submit_for have their own */
     const plim_executor *executor; /* runs the jobs; is copied (NULL: own workers) */
     const plim_limiter *limiter;   /* says how many permits there are, `permits` at most; is
                                       told of all runs, and once by init, with 0 in flight, to
@@ -80,7 +82,7 @@ typedef struct bulkhead_options {
      * again after 1 ms, 2 ms, ... up to a second. Both run on the worker's thread. */
     int (*worker_start)(void *user, unsigned index, void **resource);
     void (*worker_stop)(void *user, unsigned index, void *resource);
-    uint32_t attempts;          /* how often a job that fails is run, in all (0: 1) */
+    uint32_t attempts;          /* how often a failing job is run, in all (0: 1) */
     int64_t retry_delay_ns;     /* before the second; doubles for each that follows (0: none) */
     int64_t retry_delay_max_ns; /* but not beyond this (0: a minute) */
     bool (*retryable)(void *user, int result, uint32_t attempt); /* (NULL: every failure is) */
@@ -101,22 +103,23 @@ typedef struct bulkhead_options {
  *     int (*run)(bulkhead_job *job);     required; 0 is success, BULKHEAD_LATER: see
  *                                        bulkhead_finish; anything else is its error
  *     void *arg;                         yours
- *     void (*done)(bulkhead_job *job);   called once when it has ended, however, on the thread that
- *                                        ended it: a worker, the supervisor, or a thread that
- *                                        cancels, closes or finishes (NULL: nothing)
+ *     void (*done)(bulkhead_job *job);   called once when it has ended, in whatever way, on the
+ *                                        thread that ended it: a worker, the supervisor, or a
+ *                                        thread that cancels, closes or finishes (NULL: nothing)
  *     bool detached;                     done is the last touch: it may free or resubmit the job,
  *                                        and no thread may wait for it. After a run timeout done is
  *                                        called when the body has returned. You may cancel it as
  *                                        long as you know that its memory is still there
- *     int64_t delay_ns;                  not before this time from now; has a place in the queue
- *     int64_t start_within_ns;           EXPIRED if it has not begun by then, counted from when
- *                                        it is due (0: no limit)
+ *     int64_t delay_ns;                  it begins this much later, at the earliest; in the
+ *                                        meantime it has a place in the queue
+ *     int64_t start_within_ns;           EXPIRED if it has not begun by then. Counts from the end
+ *                                        of the delay (0: no limit)
  *     int64_t run_timeout_ns;            instead of the bulkhead's (0: the same; PLIM_NONE: none)
  *     uint32_t attempts;                 instead of the bulkhead's (0: the same)
  *
  * To read in run:
  *
- *     void *resource;                    what worker_start made; the worker's again, when run has
+ *     void *resource;                    what worker_start made; do not use it after run has
  *                                        returned
  *     unsigned worker;                   the index that worker_start got
  *     uint32_t attempt;                  from 1
@@ -135,18 +138,18 @@ typedef struct bulkhead_histogram {
     uint64_t buckets[BULKHEAD_BUCKETS];
 } bulkhead_histogram;
 
-/* All of one instant, except sync totals, which are read one after the other. */
+/* All figures are of one instant, except sync totals, which are read one after the other. */
 typedef struct bulkhead_stats {
     uint32_t permits, queue;              /* as set; BULKHEAD_UNLIMITED; 0: none */
     uint32_t in_use, available;           /* permits; available is 0 if a resize left too many */
     uint32_t queued;                      /* jobs and callers that wait for a permit now */
     uint32_t delayed;                     /* jobs that wait for their time */
     uint32_t peak_in_use, peak_queued;    /* as far as seen under the lock */
-    uint32_t workers;                     /* threads; not idle and not stuck are those that are
+    uint32_t workers;                     /* threads. Those that are neither idle nor stuck are
                                              busy, or in worker_start */
     uint32_t workers_idle, workers_stuck; /* stuck: in a body after its run timeout */
     uint64_t accepted;                    /* when idle: the sum of the six ends */
-    uint64_t rejected;                    /* calls not let in (not those with EINVAL or EBUSY) */
+    uint64_t rejected;                    /* calls not let in (EINVAL and EBUSY do not count) */
     /* Jobs by outcome, and with BULKHEAD_STATS calls that have left. */
     uint64_t succeeded, failed, timed_out, expired, cancelled, aborted;
     uint64_t retried;        /* attempts after a first */
@@ -188,14 +191,14 @@ static inline int bulkhead_parse_limit(const char *text, int32_t *value);
 
 /* Lets nobody in any more (ESHUTDOWN), and blocks until all is over and the workers have ended, or
  * timeout_ns has passed. Several threads may close: each waits for the same end.
- *   DRAIN  What was accepted still runs, with its delays and retries. When a time above 0 has
- *          passed, what has not begun ends as by ABORT. A time of 0 or less begins the drain and
- *          does not wait. A job that a done submits in the meantime is refused: if yours do that,
- *          call bulkhead_wait_idle first. Give a limit: without one a drain never ends if
- *          worker_start fails for ever, as when a database is down.
- *   ABORT  Callers that wait get ESHUTDOWN. Jobs that have not begun end as ABORTED, in order. What
- *          runs goes on, and bulkhead_job_cancelled tells it so. Use it for jobs that run as long
- *          as the program does.
+ *   DRAIN  What was accepted still runs, with its delays and retries. When timeout_ns (above 0) has
+ *          passed, jobs that have not begun end as by ABORT. A time of 0 or less begins the drain
+ *          and does not wait. A job that a done submits in the meantime is refused; if your done
+ *          submits jobs, call bulkhead_wait_idle first. Give a limit: without one a drain never
+ *          ends if worker_start fails for ever, as when a database is down.
+ *   ABORT  Callers that wait get ESHUTDOWN. Jobs that have not begun end as ABORTED, in order. Jobs
+ *          that run go on, and bulkhead_job_cancelled returns true in them. Use it for jobs that
+ *          run as long as the program does.
  *
  * Returns 0: all is over. ETIMEDOUT: something is left, if only a thread that is about to end. Call
  * it again; for such a thread destroy waits by itself. EINVAL. EDEADLK: it would wait inside a job
@@ -217,7 +220,7 @@ static inline int bulkhead_enter(bulkhead *b);
  * and the like. PLIM_FOREVER is no limit; 0 or less does not wait, and gives ETIMEDOUT. */
 static inline int bulkhead_enter_for(bulkhead *b, int64_t timeout_ns);
 
-/* The same, now or not at all: EAGAIN. */
+/* The same, without waiting: EAGAIN. */
 static inline int bulkhead_try_enter(bulkhead *b);
 
 /* Gives the permit back; the first that waits gets it. It works when closed, too, and any thread
@@ -232,18 +235,17 @@ static inline int bulkhead_leave(bulkhead *b);
 
 /* Runs fn(arg) with a permit; blocks until fn has ended. On a sync bulkhead fn runs on this thread.
  * On one of type BULKHEAD_ASYNC it runs on a worker, as a job like others: attempts and run
- * timeouts apply. With BULKHEAD_INLINE it runs on this thread while a permit is free. What fn
- * returns goes to *result, if that is not NULL.
+ * timeouts apply. With BULKHEAD_INLINE it runs on this thread while a permit is free. The value
+ * that fn returns goes to *result, if that is not NULL.
  *
  * Returns 0 if fn was called, whatever it returned, or an error as enter and submit do. ETIMEDOUT:
- * it was not let in, or the run timeout passed; it waits for fn's end in any case. ESHUTDOWN:
- * closed, or an ABORT came before another attempt. Memory order: acquire before fn; you see what fn
- * did. */
+ * it was not let in, or the run timeout passed; it waits for fn's end even then. ESHUTDOWN: closed,
+ * or an ABORT came before another attempt. Memory order: acquire before fn; you see what fn did. */
 static inline int bulkhead_invoke(bulkhead *b, int (*fn)(void *), void *arg, int *result);
 
 /* Hands the job over. It runs when a permit is free, in order. *job must stay where it is until it
- * is done. If the queue is full, this blocks for as long as timeout_ns in the options says, until a
- * place is free (without a queue: a permit). On a sync bulkhead it waits for a permit as enter
+ * is done. If the queue is full, this blocks until a place is free (without a queue: a permit), for
+ * as long as timeout_ns in the options says. On a sync bulkhead it waits for a permit as enter
  * does, runs the job on this thread, and returns when the job is done.
  *
  * Returns 0; EAGAIN: full, no thread, or the executor refused; ETIMEDOUT; ESHUTDOWN; EDEADLK;
@@ -257,7 +259,7 @@ static inline int bulkhead_submit_for(bulkhead *b, bulkhead_job *job, int64_t ti
 
 /* Blocks until the job is done and its done has returned, or timeout_ns has passed. Any number of
  * threads may wait. Returns 0: read job->outcome and job->result. ETIMEDOUT: it goes on. EDEADLK:
- * it never could be done, since this is that job, or one that it waits for. EINVAL: never
+ * it could never be done, since this is that job, or one that it waits for. EINVAL: never
  * submitted, or detached. Memory order: acquire. */
 static inline int bulkhead_wait(bulkhead_job *job, int64_t timeout_ns);
 
@@ -269,32 +271,34 @@ static inline int bulkhead_reclaim(bulkhead_job *job, int64_t timeout_ns);
 
 /* Ends a job that does not run: it has not begun, or waits for another attempt. Never blocks for
  * long. Returns 0: it has ended CANCELLED, and its done was called here. EBUSY: it runs. Then
- * bulkhead_job_cancelled tells it so, and it is not tried again. EALREADY: it is done, or its done
- * is being called. EINVAL: it was not submitted to b. Requires: you have not given the job's memory
- * back, as you may once it is done. You may cancel a detached job, too, if you know that its done
- * has not freed it. Memory order: relaxed. */
+ * bulkhead_job_cancelled returns true in it, and it is not tried again. EALREADY: it is done, or
+ * its done is being called. EINVAL: it was not submitted to b. Requires: you have not given the
+ * job's memory back, as you may once it is done. You may cancel a detached job, too, if you know
+ * that its done has not freed it. Memory order: relaxed. */
 static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job);
 
-/* Inside run, and until finish: is its result wanted no more? Never blocks. Returns true once one
- * of these has happened: a thread has cancelled the job; its run timeout has passed; the bulkhead
- * was closed with ABORT, or with a DRAIN whose time has passed. Memory order: relaxed. */
+/* Call it inside run, or until finish, to learn whether the result is still wanted. Never blocks.
+ * Returns true once one of these has happened: a thread has cancelled the job; its run timeout has
+ * passed; the bulkhead was closed with ABORT, or with a DRAIN whose time has passed. Memory order:
+ * relaxed. */
 static inline bool bulkhead_job_cancelled(const bulkhead_job *job);
 
-/* Inside run: what worker_start has made is broken. When this attempt has ended, the worker calls
- * worker_stop and worker_start again, before it takes its next job. Never blocks. */
+/* Call it inside run when what worker_start has made is broken. When this attempt has ended, the
+ * worker calls worker_stop and worker_start again, before it takes its next job. Never blocks. */
 static inline void bulkhead_job_renew(bulkhead_job *job);
 
 /* Ends a job whose run returns BULKHEAD_LATER. Such a job goes on without a thread: run has handed
  * it to an event loop, say, and the worker takes another job. It keeps its permit and counts as
- * running. Cancel and abort only tell it so. Its run timeout holds, and close waits for it.
+ * running. A cancel or an abort only makes bulkhead_job_cancelled true. Its run timeout holds, and
+ * close waits for it.
  *
- * From this call on all is as if run had returned result: retries, outcome, done, waiters, figures.
- * Call it once for each such attempt, on any thread. If run has not returned yet, the attempt ends
- * when it does. Else it ends here, and this thread calls done. If run returns anything but
- * BULKHEAD_LATER, that counts, and not this call.
+ * From this call on, everything is as if run had returned result: retries, outcome, done, waiters,
+ * figures. Call it once for each such attempt, on any thread. If run has not returned yet, the
+ * attempt ends when it does. Otherwise it ends here, and this thread calls done. If run returns
+ * anything but BULKHEAD_LATER, this call does not count.
  *
- * It waits for nothing but done, retryable and on_event, and for the next job if the executor runs
- * that on the spot. Requires: the job's memory is there; until this call it is, if run returns
+ * It waits only for done, retryable and on_event, and for the next job if the executor runs that on
+ * the spot. Requires: the job's memory is there. Until this call it is, if run returns
  * BULKHEAD_LATER. On a sync bulkhead submit waits for this call, and ends the job itself. So do not
  * submit on the thread that is to finish.
  *
@@ -302,19 +306,20 @@ static inline void bulkhead_job_renew(bulkhead_job *job);
  * BULKHEAD_LATER. Memory order: release, to done and to threads that return from wait. */
 static inline int bulkhead_finish(bulkhead_job *job, int result);
 
-/* Changes the limits; they mean what they do in the options. PLIM_KEEP leaves a limit as it is. So
- * does 0 if the limit is none: so you can give back what a snapshot has just said. Nothing that
- * runs or waits is stopped: a shrink takes effect as jobs end. Never waits. Returns 0; EINVAL.
+/* Changes the limits; they mean what they do in the options. PLIM_KEEP leaves a limit as it is. 0
+ * leaves a limit of none as it is, so you can give back what a snapshot says. A resize stops
+ * nothing that runs or waits: a shrink takes effect as jobs end. Never waits. Returns 0; EINVAL.
  * Memory order: relaxed. */
 static inline int bulkhead_resize(bulkhead *b, int32_t permits, int32_t queue);
 
-/* Blocks until an instant at which nothing runs, waits or is delayed, and no done is being called,
- * not even of a detached job; or until timeout_ns has passed. Returns 0; ETIMEDOUT; EDEADLK: inside
- * a job or a callback, or for ever while this thread holds a permit. Memory order: acquire on 0. */
+/* Blocks until nothing runs, waits or is delayed, all at one instant, or until timeout_ns has
+ * passed. A done that is being called counts as running, even that of a detached job. Returns 0;
+ * ETIMEDOUT; EDEADLK: inside a job or a callback, or for ever while this thread holds a permit.
+ * Memory order: acquire on 0. */
 static inline int bulkhead_wait_idle(bulkhead *b, int64_t timeout_ns);
 
-/* Returns all figures, of one instant. Takes the lock for as long as it takes to copy them. Memory
- * order: relaxed. */
+/* Returns all figures, of one instant. Holds the lock while it copies them. Memory order:
+ * relaxed. */
 static inline bulkhead_stats bulkhead_snapshot(bulkhead *b);
 
 /* Adds a time to a histogram of your own; one of all zero is empty. A negative time counts as 0.
@@ -327,10 +332,10 @@ static inline void bulkhead_histogram_add(bulkhead_histogram *h, int64_t ns);
 static inline int64_t bulkhead_histogram_quantile(const bulkhead_histogram *h, double q);
 
 /* Returns how long to wait before the next attempt, when the given one (1: the first) has failed.
- * That is first_ns, then twice that and so on, up to most_ns. Each time up to a quarter more is
- * added at random, so that those that failed together do not come back together. Jobs are retried
- * so; this is for loops of your own. *dice is yours: begin with a number that others do not have,
- * such as the clock's. Never blocks. */
+ * That is first_ns, then twice that and so on, up to most_ns. Up to a quarter more is added at
+ * random each time. So calls that failed together do not come back together. Jobs are retried in
+ * this way; call it in loops of your own. *dice is yours: begin with a number that others do not
+ * have, such as the clock's. Never blocks. */
 static inline int64_t bulkhead_backoff(uint32_t attempt, int64_t first_ns, int64_t most_ns,
                                        uint64_t *dice);
 
@@ -342,6 +347,6 @@ static inline const char *bulkhead_outcome_name(bulkhead_outcome outcome);
  * resource of the worker.
  *
  * Close it with BULKHEAD_DRAIN, since others rely on getting their work done. For the same reason a
- * thread that closes with ABORT runs what it finds in the queue: one after the other, without a
- * permit, and before close returns, whatever its timeout. */
+ * thread that closes with ABORT runs all that it finds in the queue. It does so one after the
+ * other, without a permit, before close returns, whatever its timeout. */
 static inline plim_executor bulkhead_executor(bulkhead *b);

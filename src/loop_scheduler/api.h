@@ -1,4 +1,4 @@
-/* What it offers. Everything after this file is how it is done. */
+/* The API. Everything after this file is how it is done. */
 
 #if !(defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L) && \
     !(defined(__cplusplus) && __cplusplus >= 201103L)
@@ -21,18 +21,19 @@ enum { LOOP_SCHEDULER_DRAIN, LOOP_SCHEDULER_NOW }; /* how to close */
 
 /* All zero is a loop with a queue without limit. */
 typedef struct loop_scheduler_options {
-    uint32_t max_queue;           /* tasks that wait to run, at most 2^30 - 1 (0: unlimited).
-                                     Posts count; calls, and what the loop itself puts there, do
-                                     not */
+    uint32_t max_queue;           /* how many posted tasks may wait to run, at most 2^30 - 1 (0:
+                                     unlimited). Calls do not count, nor what the loop itself
+                                     queues */
     const char *name;             /* of the thread that start makes, on Linux; 15 characters are
                                      copied ("loop") */
     size_t stack_size;            /* bytes at least for the stack of that thread, on POSIX systems
                                      (0: the system's default, which is 128 KB with musl and 512 KB
                                      on macOS) */
-    int64_t slow_ns;              /* on_slow is called after a task that takes this long; then, and
-                                     only then, the clock is read for each task (0: off) */
-    int64_t (*clock)(void *user); /* nanoseconds, never negative and never back, for timers and
-                                     figures (NULL: ours) */
+    int64_t slow_ns;              /* on_slow is called after a task that takes this long (0: off).
+                                     Only if this is set does the loop read the clock for each
+                                     task */
+    int64_t (*clock)(void *user); /* nanoseconds for timers and figures; must not be negative, nor
+                                     go back (NULL: ours) */
     /* Called on the loop after a slow task. The task is NULL if it was a timer, a call or the like.
      * It may be freed already: compare it, no more. */
     void (*on_slow)(void *user, loop_scheduler_task *task, int64_t elapsed_ns);
@@ -55,7 +56,7 @@ typedef struct loop_scheduler_options {
  *     int (*work)(void *arg);                                runs on the executor
  *     void (*then)(loop_scheduler_work *work, int status);   runs on the loop when it is done;
  *                                                            ECANCELED: see loop_scheduler_offload
- *                                                            (NULL: nobody is told)
+ *                                                            (NULL: nothing)
  *     void *arg;                                             yours
  *     int result;                                            what work returned; -ECANCELED: it
  *                                                            was cancelled before it began
@@ -78,8 +79,8 @@ typedef struct loop_scheduler_options {
  *                                                            see LOOP_WAIT
  */
 
-/* All of one instant. The queue holds tasks, and also calls, ends of offloaded work, resumed
- * coroutines and cancelled timers. */
+/* All figures are of one instant. The queue holds tasks, and also calls, ends of offloaded work,
+ * resumed coroutines and cancelled timers. */
 typedef struct loop_scheduler_stats {
     uint64_t posted;          /* accepted; = ran + cancelled + queued */
     uint64_t ran, cancelled;  /* run is or was called with 0; with ECANCELED, or a call gave up */
@@ -101,7 +102,7 @@ typedef struct loop_scheduler_stats {
 static inline int loop_scheduler_init(loop_scheduler *l, const loop_scheduler_options *options);
 
 /* Frees what is left. Requires: no other call overlaps with it. It blocks only for a thread that
- * runs the loop and was told to stop. Returns 0; EDEADLK in one of its tasks; EBUSY while a task is
+ * runs the loop and is stopping. Returns 0; EDEADLK in one of its tasks; EBUSY while a task is
  * queued, a timer armed, a work not back, a coroutine suspended, or a thread runs the loop. After
  * an error nothing has changed. Memory order: acquire on 0. */
 static inline int loop_scheduler_destroy(loop_scheduler *l);
@@ -109,9 +110,8 @@ static inline int loop_scheduler_destroy(loop_scheduler *l);
 /* ---- The thread that runs it ---- */
 
 /* Runs it on a thread of its own, until it is stopped or closed. It blocks only for a thread that
- * runs the loop and was told to stop (EDEADLK if it cannot). Returns 0; EBUSY: a thread runs it
- * already; ESHUTDOWN; EAGAIN, ENOMEM: no thread. Memory order: release, to what runs on the
- * loop. */
+ * runs the loop and is stopping (EDEADLK if it cannot). Returns 0; EBUSY: a thread runs it already;
+ * ESHUTDOWN; EAGAIN, ENOMEM: no thread. Memory order: release, to what runs on the loop. */
 static inline int loop_scheduler_start(loop_scheduler *l);
 
 /* Runs it on the calling thread, until it is stopped or closed. It sleeps when there is nothing to
@@ -136,8 +136,9 @@ static inline int loop_scheduler_poll(loop_scheduler *l);
  * next run. If no thread runs the loop, the next run ends at once. A loop that is being closed does
  * not stop before that is done.
  *
- * The run that a stop finds uses it up, however that run ends. run_once and poll count as a run,
- * and run nothing then. Never blocks; any thread or signal handler. Memory order: relaxed. */
+ * A stop ends one run: the current one, else the next. That run uses up the stop, in whatever way
+ * it ends. run_once and poll count as a run, and then run nothing. Never blocks; any thread or
+ * signal handler. Memory order: relaxed. */
 static inline void loop_scheduler_stop(loop_scheduler *l);
 
 /* Returns a descriptor to wait on, or -1 if there is none to be had. It is readable when poll has
@@ -165,8 +166,8 @@ static inline int64_t loop_scheduler_next_timeout(loop_scheduler *l);
 /* Queues a task. Never blocks; any thread or signal handler. Requires: no other thread posts the
  * same task at the same moment. Returns 0, and then run will be called once; EINVAL: no run;
  * EAGAIN: the queue is full; ESHUTDOWN: closed (but the loop's own tasks may go on posting while it
- * drains). EALREADY: it is queued, but may begin before it sees what you did last. Memory order:
- * release. */
+ * drains). EALREADY: it is queued already, and may begin before it sees what you did last. Memory
+ * order: release. */
 static inline int loop_scheduler_post(loop_scheduler *l, loop_scheduler_task *task);
 
 /* The same, but blocks for at most timeout_ns for room: ETIMEDOUT instead of EAGAIN. EDEADLK if the
@@ -181,9 +182,9 @@ static inline int loop_scheduler_post_for(loop_scheduler *l, loop_scheduler_task
 static inline int loop_scheduler_cancel(loop_scheduler *l, loop_scheduler_task *task);
 
 /* Calls fn(arg) on the loop, and blocks until it has returned. On the loop's own thread it calls fn
- * at once. What fn returns goes to *result, if that is not NULL. The call waits its turn behind
- * what was posted, but takes no place of max_queue. If no thread runs the loop, it waits until one
- * does.
+ * at once. The value that fn returns goes to *result, if that is not NULL. The call waits its turn
+ * behind the tasks that were posted, but takes no place of max_queue. If no thread runs the loop,
+ * it waits until one does.
  *
  * Returns 0: fn was called; ESHUTDOWN: closed; ECANCELED: closed before it was its turn; EDEADLK;
  * EINVAL: no fn. Memory order: release to fn; you see what fn did. */
@@ -199,12 +200,13 @@ static inline int loop_scheduler_call_for(loop_scheduler *l, int (*fn)(void *), 
 /* Calls timer->run on the loop after delay_ns, and then every period_ns (0 or less: once). A delay
  * of 0 or less is the next turn, or after the next 64 tasks of this one. Never blocks; any thread.
  *
- * A periodic timer that is late by a period or more leaves out what it has missed, counts it in
- * `missed`, and keeps its phase. If the pause between two calls matters more than the phase, start
- * the timer once, and again in its run.
+ * A periodic timer that is late by a period or more leaves out the calls that it missed, counts
+ * them in `missed`, and keeps its phase. If the pause between two calls matters more than the
+ * phase, start the timer once, and again in its run.
  *
- * A timer that is armed is armed anew. One whose run has not had its ECANCELED yet is armed
- * instead. Returns 0; EINVAL: no run; ESHUTDOWN. Memory order: release, to run. */
+ * If the timer is armed, the new times replace the old. If it was cancelled and its run has not had
+ * its ECANCELED yet, it is armed, and that ECANCELED does not come. Returns 0; EINVAL: no run;
+ * ESHUTDOWN. Memory order: release, to run. */
 static inline int loop_scheduler_timer_start(loop_scheduler *l, loop_scheduler_timer *timer,
                                              int64_t delay_ns, int64_t period_ns);
 
@@ -223,14 +225,14 @@ static inline int loop_scheduler_timer_cancel(loop_scheduler *l, loop_scheduler_
 /* ---- Work elsewhere ---- */
 
 /* Runs work->work(arg) on the executor, and then work->then on the loop, always as a task of its
- * own. The executor is needed no longer than this call, which blocks as long as its execute does.
- * Any thread.
+ * own. *executor need not outlive this call, which blocks as long as execute does. Any thread.
  *
  * `then` gets 0. It gets ECANCELED if the work was cancelled, or the loop was closed with
- * LOOP_SCHEDULER_NOW. The work may have run even so. If it has not, result is -ECANCELED.
+ * LOOP_SCHEDULER_NOW. The work may have run nevertheless. If it has not, result is -ECANCELED.
  *
- * Returns 0; EINVAL: no work; EALREADY: it is not back; ESHUTDOWN: as for post; or what the
- * executor refused with. Memory order: release to work; `then` sees what work did. */
+ * Returns 0; EINVAL: no work; EALREADY: it has not come back yet; ESHUTDOWN: as for post; or the
+ * error with which the executor refused. Memory order: release to work; `then` sees what work
+ * did. */
 static inline int loop_scheduler_offload(loop_scheduler *l, const plim_executor *executor,
                                          loop_scheduler_work *work);
 
@@ -241,8 +243,8 @@ static inline int loop_scheduler_offload(loop_scheduler *l, const plim_executor 
 static inline int loop_scheduler_work_cancel(loop_scheduler *l, loop_scheduler_work *work);
 
 /* Returns the loop as an executor for others: each function becomes a task. Each execute allocates
- * (ENOMEM), and refuses as post does. What was accepted is called even if the loop is closed with
- * LOOP_SCHEDULER_NOW. The loop must outlive the executor. */
+ * (ENOMEM), and refuses as post does. A function that was accepted is called even if the loop is
+ * closed with LOOP_SCHEDULER_NOW. The loop must outlive the executor. */
 static inline plim_executor loop_scheduler_executor(loop_scheduler *l);
 
 /* ---- Coroutines ----
@@ -296,20 +298,21 @@ static inline plim_executor loop_scheduler_executor(loop_scheduler *l);
  *   LOOP_ENTER, LOOP_WAIT  go on during a DRAIN, and end with ECANCELED by NOW.
  *
  * A coroutine that does not end keeps the loop from ending. It must not end while another thread
- * still writes into its memory. So let that thread set an event when it is done, and wait for the
- * event in pieces, since a plain LOOP_AWAIT would only spin:
+ * still writes into its memory. So let that thread set an event when it is done. Wait for the event
+ * in pieces, since a plain LOOP_AWAIT would only spin:
  *
  *         while (!loop_scheduler_event_is_set(&guest->written)) {
  *             LOOP_AWAIT_FOR(co, &guest->written, PLIM_MS(10));    // sleeps, even while it closes
  *         }
  *
- * And close with enough time. When that is over, this loop does spin until the event is set.
+ * And close with enough time. When that time is over, the `while` above spins until the event is
+ * set.
  *
- * LOOP_ENTER stands in the same line as bulkhead_enter and jobs, first come, first served, and no
- * thread waits. If it has the permit, co->status is 0. Else it says why not: EAGAIN (full),
- * ETIMEDOUT, ESHUTDOWN (the bulkhead), ECANCELED (this loop), EDEADLK, EOVERFLOW (it has 4 permits
- * already). co->result is minus that: it is 0 only if it has the permit. At its end a coroutine
- * leaves what it has entered and not left.
+ * A LOOP_ENTER waits in the same queue as bulkhead_enter and jobs, first come, first served, and no
+ * thread waits. If the coroutine has the permit, co->status is 0. Otherwise it says why not: EAGAIN
+ * (full), ETIMEDOUT, ESHUTDOWN (the bulkhead), ECANCELED (this loop), EDEADLK, EOVERFLOW (it has 4
+ * permits already). co->result is minus that: it is 0 only if it has the permit. When a coroutine
+ * ends, it leaves whatever it has entered and not left.
  *
  *         LOOP_ENTER(co, &database);
  *         if (co->status == 0) {
@@ -321,16 +324,17 @@ static inline plim_executor loop_scheduler_executor(loop_scheduler *l);
  * that has returned BULKHEAD_LATER. Then set co->job to that job before you spawn it, and the job's
  * permit counts as the coroutine's. Do not finish that job while the coroutine waits.
  *
- * EDEADLK comes in two cases. The coroutine has permits of the bulkhead, by LOOP_ENTER or by
+ * EDEADLK comes in two cases. The coroutine holds permits of the bulkhead, by LOOP_ENTER or by
  * co->job, and waiters of the bulkhead hold all others. Or it waits for a job that waits for
- * co->job. One of those in such a circle gets it. What the caller of a coroutine has (LOOP_CALL)
- * counts, too.
+ * co->job. One member of such a circle gets EDEADLK. Permits that the caller of a coroutine holds
+ * (LOOP_CALL) count, too.
  *
  * LOOP_CALL runs child->run(child) from its beginning, on this very stack until it first waits. Set
- * `run` and `arg` of the child; otherwise it is all zero, or has ended. It works for the same job,
- * and learns of the closing as this one does. When it has ended, and its `done` has returned,
- * co->result is child->result, and co->status is 0 or ECANCELED. It is refused with EALREADY if it
- * has not ended, and with EINVAL if it has no function. Its memory is yours when this one goes on.
+ * `run` and `arg` of the child; otherwise it is all zero, or has ended. The child works for the
+ * same job, and learns of the closing as its caller does. When it has ended, and its `done` has
+ * returned, co->result is child->result, and co->status is 0 or ECANCELED. The call is refused with
+ * EALREADY if the child has not ended, and with EINVAL if it has no function. The child's memory is
+ * yours when the caller goes on.
  */
 
 /* Begins a coroutine, which runs on the loop until it ends with LOOP_END or LOOP_EXIT. Never
@@ -340,11 +344,11 @@ static inline plim_executor loop_scheduler_executor(loop_scheduler *l);
 static inline int loop_scheduler_spawn(loop_scheduler *l, loop_scheduler_coroutine *co);
 
 /* An event is not set if it is all zero. Coroutines of any number of loops await it; threads
- * cannot. When it is set they go on, each in a task of its own, in the order in which they came. It
- * stays set until it is reset: a coroutine that awaits it then does not wait. You may free it when
- * all that awaited it have gone on, even if the call that set it has not returned. Never block; any
- * thread. Memory order: set is a release, to the coroutines that go on; is_set that returns true is
- * an acquire. */
+ * cannot. When it is set they go on, each in a task of its own, in the order in which they came.
+ * The event stays set until it is reset: a coroutine that awaits it while it is set does not wait.
+ * You may free it when all coroutines that awaited it have gone on, even if the call that set it
+ * has not returned. Never block; any thread. Memory order: set is a release, to the coroutines that
+ * go on; is_set that returns true is an acquire. */
 static inline void loop_scheduler_event_set(loop_scheduler_event *event);
 static inline void loop_scheduler_event_reset(loop_scheduler_event *event);
 static inline bool loop_scheduler_event_is_set(loop_scheduler_event *event);
@@ -357,27 +361,27 @@ static inline bool loop_scheduler_event_is_set(loop_scheduler_event *event);
  *          passed, it becomes NOW.
  *   NOW    What is queued gets ECANCELED.
  *
- * It waits for works in any case. It resumes coroutines with ECANCELED that sleep, or that still
- * await an event when nothing else is left. They may then take some time: see there. If no thread
- * runs the loop, this one does.
+ * It waits for works in any case. It resumes sleeping coroutines with ECANCELED. When nothing else
+ * is left, it also resumes those that still await an event. They may then take some time: see
+ * Coroutines. If no thread runs the loop, this one does.
  *
- * Several threads may close, and each waits for the same end. A NOW beside a DRAIN makes that one
- * NOW, too, and the DRAIN returns 0 nevertheless.
+ * Several threads may close, and each waits for the same end. A NOW turns a DRAIN of another thread
+ * into NOW, too; that DRAIN still returns 0.
  *
- * When timeout_ns has passed, the thread that runs the loop cancels what is left, and this one does
- * not wait for it. If this one runs the loop itself, it cancels what is left, but waits for
+ * When timeout_ns has passed, the thread that runs the loop cancels what is left. This call does
+ * not wait for that. If this call runs the loop itself, it cancels what is left, and then waits for
  * nothing.
  *
  * A timeout of 0 or less begins the end and does not wait: ETIMEDOUT while something is left. Close
- * again, with 0 or with a time, to see or await the end. DRAIN does not become NOW by that. If no
- * thread runs the loop, DRAIN runs nothing: what is queued stays until a thread calls run,
- * run_once, poll, or close with a time. NOW cancels it here. Since it does not wait, a task may
- * begin the end of its own loop so; it gets ETIMEDOUT.
+ * again, with 0 to see whether it is over, or with a time to wait for it. That does not turn DRAIN
+ * into NOW. If no thread runs the loop, DRAIN runs nothing: what is queued stays until a thread
+ * calls run, run_once, poll, or close with a time. NOW cancels it here. Since such a close does not
+ * wait, a task may begin the end of its own loop with it; it gets ETIMEDOUT.
  *
- * Returns 0: all is over, in time. ETIMEDOUT: it was not. What was left has been cancelled, or will
- * be by the thread that runs the loop; close again to wait for it. EINVAL. EDEADLK: it would wait
- * for itself, in one of its tasks or in a circle; nothing has changed. Memory order: acquire on
- * 0. */
+ * Returns 0: all is over, in time. ETIMEDOUT: it was not. Whatever was left has been cancelled, or
+ * the thread that runs the loop will cancel it; close again to wait for that. EINVAL. EDEADLK: it
+ * would wait for itself, in one of its tasks or in a circle; nothing has changed. Memory order:
+ * acquire on 0. */
 static inline int loop_scheduler_close(loop_scheduler *l, int how, int64_t timeout_ns);
 
 /* ---- Health ---- */
@@ -386,14 +390,14 @@ static inline int loop_scheduler_close(loop_scheduler *l, int how, int64_t timeo
  * tasks. Never blocks. */
 static inline bool loop_scheduler_is_current(const loop_scheduler *l);
 
-/* Says what runs now, and for how long so far. Never blocks for long; any thread. *task is NULL if
- * it is a timer, a call or the like. It may be over when you look at it, and freed. Either pointer
- * may be NULL. For a health check set slow_ns in the options: without it the loop reads the clock
- * once in up to 64 tasks, and many short ones look like one long one. Returns 0; ENOENT: nothing
- * runs. Memory order: relaxed. */
+/* Reports which task runs now, and for how long so far. Never blocks for long; any thread. *task is
+ * NULL if a timer, a call or the like runs. The task may be over when you look at it, and freed.
+ * Either pointer may be NULL. For a health check set slow_ns in the options: without it the loop
+ * reads the clock once in up to 64 tasks, and many short ones look like one long one. Returns 0;
+ * ENOENT: nothing runs. Memory order: relaxed. */
 static inline int loop_scheduler_stall(loop_scheduler *l, loop_scheduler_task **task,
                                        int64_t *elapsed_ns);
 
-/* Returns all figures. Any thread. It holds up the loop while it counts what was posted in the
- * meantime. Memory order: relaxed. */
+/* Returns all figures. Any thread. It holds up the loop while it counts newly posted tasks. Memory
+ * order: relaxed. */
 static inline loop_scheduler_stats loop_scheduler_snapshot(loop_scheduler *l);

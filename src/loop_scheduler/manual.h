@@ -21,10 +21,10 @@
  *
  * WHAT IT DOES
  *   A loop is a single-threaded world inside a multi-threaded program, as in JavaScript, asyncio or
- *   Unity. What runs on the loop runs one after the other, and needs no lock.
+ *   Unity. Functions on the loop run one after the other, and need no lock.
  *
  *   Each turn runs the timers that are due and the tasks that are queued when it starts. It
- *   alternates between them, up to 64 at a time; timers that become due in the meantime take part.
+ *   alternates between them, up to 64 at a time. Timers that become due during the turn take part.
  *   Tasks posted during a turn run in the next one. So no flood of posts or timers, and no task
  *   that posts itself, keeps the others from running.
  *
@@ -71,8 +71,8 @@
  *
  * ERRORS
  *   Calls return 0 or an errno value, and leave errno itself alone. A call that fails changes
- *   nothing. What a function returned that was called on the loop or offloaded is never mixed with
- *   these. <errno.h> comes with this header.
+ *   nothing. The result of a function that you call on the loop, or offload, is never the return
+ *   value of a call. <errno.h> comes with this header.
  *     EINVAL     a bad option or argument, such as a task without a function
  *     EALREADY   post of a task that is queued; cancel of one that runs or has run
  *     ENOENT     cancel of what was never posted or is not armed; stall when nothing runs
@@ -82,17 +82,17 @@
  *     ECANCELED  accepted, but the loop was closed before it ran
  *     EDEADLK    would wait for itself: see LIMITS
  *     EBUSY      another thread runs the loop; destroy while anything is left; a timer that was
- *                cancelled while its run is being called: the one answer that is not a failure
+ *                cancelled while its run is being called: this EBUSY is no failure
  *     ENOMEM     no memory: start, and loop_scheduler_executor when it executes
  *
  * GUARANTEES
- *   One thread   What runs on the loop never overlaps, and sees all that ran before it.
- *   Order        Tasks run in the order of their posts, from whichever thread. If one post returned
- *                before another one was called, as far as any thread can tell, its task runs first.
- *                Posts from the loop's own thread are no exception. Calls stand in the same line.
- *                Timers run in the order of their deadlines. Equal ones run in the order of their
- *                starts, if they were started before the first of them is called. (A cancelled
- *                timer may get its ECANCELED before what was posted earlier.)
+ *   One thread   Functions on the loop never overlap, and each sees what ran before it.
+ *   Order        Tasks run in the order of their posts, from whichever thread. If one post happened
+ *                before another, its task runs first. Posts from the loop's own thread are no
+ *                exception. Calls wait in the same queue. Timers run in the order of their
+ *                deadlines. Timers with equal deadlines run in the order of their starts, if all
+ *                were started before the first of them fires. (A cancelled timer may get its
+ *                ECANCELED before what was posted earlier.)
  *   Outcome      Every accepted task has its run called exactly once, on the loop's thread. The
  *                status is 0, or ECANCELED if the task was cancelled or the loop was closed. run is
  *                never called inside of post, nor on a thread that does not run the loop.
@@ -101,19 +101,20 @@
  *                awake.
  *   Timers       Never early, to the nanosecond. A periodic one keeps its phase, however late it
  *                was called. Nothing fires after a cancel has returned 0.
- *   Progress     A post is one atomic read-modify-write, whatever it decides: order, acceptance,
- *                refusal because closed, wake-up. If the loop's own thread posts, it is none. With
- *                a max_queue it is one more; if the loop waits for its descriptor, two more. To run
- *                a task takes one. To start, cancel or fire a timer takes one, and constant time on
- *                average. The rest takes a short lock.
- *   Memory       start, which makes a thread, allocates, and so does loop_scheduler_executor when
- *                it executes. Nothing else does.
- *   Visibility   What runs because of a post, a timer, an offload or a set of an event, sees what
- *                was done before it. A thread that returns from a call sees what it did.
+ *   Progress     A post is one atomic read-modify-write. That one step settles order, acceptance or
+ *                refusal, and wake-up. A post from the loop's own thread needs none. A max_queue
+ *                adds one; a loop that waits for its descriptor adds two. To run a task takes one.
+ *                To start, cancel or fire a timer takes one, and constant time on average. The rest
+ *                takes a short lock.
+ *   Memory       start allocates, since it makes a thread. So does loop_scheduler_executor when it
+ *                executes. No other call does.
+ *   Visibility   A function that runs because of a post, a timer, an offload or the set of an event
+ *                sees what was done before that. A thread that returns from a call sees what its
+ *                function did.
  *   Lifetime     A task is yours again when its run is entered: run may free it, or post it again.
  *                The same holds for a timer that is not periodic, a work in `then`, and a coroutine
- *                in `done`. A periodic timer is yours when it is called with ECANCELED. A poster
- *                touches nothing after the step that publishes the task: the task may end the loop
+ *                in `done`. A periodic timer is yours when it is called with ECANCELED. After the
+ *                step that publishes the task, a post touches nothing. So the task may end the loop
  *                and free it before post has returned.
  *
  * LIMITS
@@ -124,8 +125,8 @@
  *                - a call, post_for or close from a loop's thread to another loop whose thread
  *                  waits, directly or through others, for the first. The call that closes the
  *                  circle gets it, timeout or not. (A call to the loop that makes it runs inline.)
- *                - Circles may lead through loops, and through running jobs of bulkhead.h: a loop
- *                  that waits for a job which calls the loop.
+ *                - A circle may lead through loops, and through running jobs of bulkhead.h: a loop
+ *                  waits for a job which calls the loop.
  *                - The check finds a circle if all of it was initialised in one linked image, that
  *                  is, in one program or one shared library. (A weak, hidden thread-local variable
  *                  of the image notes what a thread runs. gcc and clang on Linux have that.
@@ -133,11 +134,11 @@
  *                  There is no other static data.)
  *                - The check does not know waits through anything else: a semaphore, a pool, the
  *                  queue of an executor, a closing loop that waits for its works.
- *                - It finds no circle of more than 63 loops and jobs. It finds none of coroutines
- *                  that await each other's events, since no thread waits there. (Of coroutines that
- *                  wait for a bulkhead it does: see LOOP_ENTER.)
- *   Stuck tasks  A task that does not return holds up the loop, and there is no cure. stall tells
- *                another thread which task it is.
+ *                - It finds no circle of more than 63 loops and jobs. It finds no circle of
+ *                  coroutines that await each other's events, since no thread waits there. (It does
+ *                  find circles of coroutines that wait for a bulkhead: see LOOP_ENTER.)
+ *   Stuck tasks  A task that does not return holds up the loop, and there is no cure. Another
+ *                thread can call stall to learn which task it is.
  *   Ends         A task must return: it must neither throw nor end its thread. (If a task does end
  *                the loop's own thread, no thread runs the loop any more. If it was a call or a
  *                coroutine, a thread that waits for it waits for ever.) Work on an executor must
@@ -148,18 +149,18 @@
  *                of faults (see PLIM_WORKER_SIGNALS).
  *   Cancellation  The loop's own thread cannot be cancelled (pthread_cancel). Do not cancel a
  *                thread of yours while it is in run, run_once, poll or close. It would still count
- *                as the one that runs the loop: no other could run it, and close would wait for
- *                ever. Disable its cancellation before, and end it by stop or close.
- *   Clock        With a `clock` of your own, sleeps still last as long as the real one says: the
- *                loop asks your clock again after each.
+ *                as the thread that runs the loop. No other thread could run it, and close would
+ *                wait for ever. Disable its cancellation before, and end it by stop or close.
+ *   Clock        With a `clock` of your own, the loop still sleeps by the real clock, and asks
+ *                yours again after each sleep.
  *   Embedding    loop_scheduler_fd is for POSIX systems. The loop itself watches no descriptors: to
  *                wait for sockets, put it into an event loop that does.
  *   Size         A loop takes about 5 KiB, most of it for timers. Do not move or copy it.
  *   Processes    Not shared between processes. In the child after fork(), close and destroy return
  *                0 at once and touch nothing. You may init anew, at the same address. Make no other
- *                call there, and do not return from a task inside which you forked. What had been
- *                accepted is the parent's. The descriptor stays open in the child until it calls
- *                exec.
+ *                call there, and do not return from a task inside which you forked. Tasks that had
+ *                been accepted are the parent's. The descriptor stays open in the child until it
+ *                calls exec.
  *   Languages    C11 or later, C++11 or later; a C file and a C++ file may share an object. Before
  *                C++20 set options field by field. On Windows link with -lsynchronization, and use
  *                gcc or clang: Microsoft's compiler is not supported, nobody has tried it.
@@ -175,7 +176,7 @@
  *
  *   These must be the same in all files that share an object; nothing checks it:
  *     PLIM_MALLOC(size), PLIM_FREE(memory)  instead of malloc and free
- *     PLIM_PROCESS_SHARED    has no use here; for a semaphore.h beside this header
+ *     PLIM_PROCESS_SHARED    changes nothing here, only in a semaphore.h beside this header
  *     PLIM_PARK_CND          waits use C11 mutexes and conditions instead of the system's wait on
  *                            an address. Systems other than Linux, Windows and macOS get this in
  *                            any case.

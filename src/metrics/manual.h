@@ -50,7 +50,7 @@
  *     plim_metrics_loop_scheduler    event loops, likewise (loop_scheduler.h)
  *     plim_metrics_csem              names, and what csem_available and csem_waiters returned
  *                                    (semaphore.h)
- *     plim_metrics_gauge, _counter   a metric of your own (no other header)
+ *     plim_metrics_gauge, _counter   a metric of your own (needs no other header)
  *     plim_metrics_histogram         times that you gave to bulkhead_histogram_add (bulkhead.h)
  *
  * METRICS
@@ -71,8 +71,8 @@
  *     workers_stuck          gauge      threads in a body whose run timeout has passed
  *     accepted_total         counter    jobs accepted; with BULKHEAD_STATS calls let in, too
  *     rejected_total         counter    jobs and calls not let in, at once or after waiting
- *     succeeded_total        counter    jobs that ended so; with BULKHEAD_STATS calls, too
- *     failed_total           counter    the same
+ *     succeeded_total        counter    jobs that succeeded; with BULKHEAD_STATS calls, too
+ *     failed_total           counter    jobs that failed; with BULKHEAD_STATS calls, too
  *     timed_out_total        counter    jobs whose run timeout passed
  *     expired_total          counter    jobs that did not begin in time
  *     cancelled_total        counter    jobs that were cancelled before they began
@@ -116,22 +116,23 @@
  *     csem_available         gauge      permits that are free now; negative is debt
  *     csem_waiters           gauge      threads that wait now
  *
- *   A histogram has these samples: _bucket with the label le from 1 us to 69 s, each 4 times the
- *   one before, and +Inf; _sum; _count.
+ *   A histogram has _sum, _count and _bucket samples. The label le goes from 1 us to 69 s, each 4
+ *   times the one before, and then +Inf.
  *
  * ERRORS
- *   No call fails. A return value that is not below the capacity says that the page was cut. Do not
- *   serve a page that was cut.
+ *   No call fails. If the return value is not below the capacity, the page was cut. Do not serve a
+ *   page that was cut.
  *
  * GUARANTEES
  *   Room         A call writes at most capacity bytes, the final 0 included, and always that 0,
- *                unless the capacity is 0. What fits of a page that was cut is its beginning.
+ *                unless the capacity is 0. A page that was cut holds the beginning of the whole
+ *                one.
  *   Length       The returned length does not depend on the capacity. It includes what stood before
  *                the block, and not the final 0.
  *   Numbers      Integers are exact, and times are exact to the nanosecond, in every locale.
  *   Histograms   Buckets never decrease, and +Inf equals _count: both are the sum of all buckets.
- *   Cost         Nothing is allocated or locked, and no clock is read. There is no static data but
- *                constants. errno is left alone.
+ *   Cost         Nothing is allocated or locked, and no clock is read. The only static data are
+ *                constants. The calls leave errno alone.
  *   Threads      Any number of threads may write pages at once, each to memory of its own. Signal
  *                handlers may write pages, too.
  *

@@ -1,4 +1,4 @@
-/* What it offers. Everything after this file is how it is done. */
+/* The API. Everything after this file is how it is done. */
 
 #include <stdint.h>
 
@@ -13,9 +13,9 @@ typedef struct csem_pool_link csem_pool_link;
  * CSEM_MAX; another constant does not compile. For a number known at run time call csem_init. It is
  * defined below, with the struct. */
 
-/* Starts with that many permits, 0 included, and open; also again, after a close. Requires: no
- * other thread uses it. Never blocks. Returns 0; EINVAL for more than CSEM_MAX. Memory order: none:
- * hand the csem to other threads by something that orders. */
+/* Opens *s with that many permits; 0 is fine. You may init it again, also after a close. Requires:
+ * no other thread uses it. Never blocks. Returns 0; EINVAL for more than CSEM_MAX. Memory order:
+ * none: hand the csem to other threads by something that orders. */
 static inline int csem_init(csem *s, uint32_t permits);
 
 /* Takes a permit; blocks until there is one. Returns 0; ESHUTDOWN if it is or becomes closed;
@@ -48,10 +48,10 @@ static inline int csem_release(csem *s);
  * is above CSEM_MAX. Otherwise as csem_release. Memory order: release. */
 static inline int csem_release_n(csem *s, uint32_t n);
 
-/* Takes n permits out of circulation now, whether they are free or not; never blocks. What is
- * missing is debt: later releases pay it before any thread gets in. It works on a closed csem, too.
- * csem_release_n(s, n) undoes it. Returns 0; EOVERFLOW if the debt would exceed CSEM_MAX; EINVAL if
- * n does. Memory order: relaxed. */
+/* Takes n permits out of circulation now, whether they are free or not; never blocks. If fewer are
+ * free, the rest is debt: later releases pay it before any thread gets in. It works on a closed
+ * csem, too. csem_release_n(s, n) undoes it. Returns 0; EOVERFLOW if the debt would exceed
+ * CSEM_MAX; EINVAL if n does. Memory order: relaxed. */
 static inline int csem_reduce(csem *s, uint32_t n);
 
 /* Takes every free permit; never blocks. It leaves those that are reserved for waiters that have
@@ -82,8 +82,8 @@ static inline uint32_t csem_waiters(const csem *s);
  * one scope per line. longjmp and thrd_exit do not release. With a compiler that has no cleanup
  * attribute (not gcc, not clang) only the end and continue release. */
 
-/* ---- A pool: permits with a number, from 0 to count - 1. For things that exist so many times, as
- * connections or buffers: whoever has an index has the thing. */
+/* ---- A pool: permits with a number, from 0 to count - 1. Use it for things of which you have
+ * `count`, such as connections or buffers: the thread that has an index has the thing. */
 
 #define CSEM_POOL_MAX 8388606u /* the most indices: 2^23 - 2 */
 
@@ -92,16 +92,16 @@ static inline uint32_t csem_waiters(const csem *s);
  * for no index, too many, or no links. */
 static inline int csem_pool_init(csem_pool *p, csem_pool_link *links, uint32_t count);
 
-/* Takes a free index; blocks until there is one. The one that was put back last comes first.
- * Threads that wait are served before those that come. Returns 0; ESHUTDOWN; EAGAIN if 524287
- * threads wait already. After an error *index is as it was. Memory order: acquire on success, of
- * what the last owner of the index did. */
+/* Takes a free index; blocks until there is one. It takes the index that was put back last. Waiting
+ * threads are served before newcomers. Returns 0; ESHUTDOWN; EAGAIN if 524287 threads wait already.
+ * After an error *index is as it was. Memory order: acquire on success, of what the last owner of
+ * the index did. */
 static inline int csem_pool_take(csem_pool *p, uint32_t *index);
 
 /* The same, but blocks for at most timeout_ns nanoseconds: ETIMEDOUT. 0 or less does not wait. */
 static inline int csem_pool_take_for(csem_pool *p, uint32_t *index, int64_t timeout_ns);
 
-/* The same, now or not at all: EAGAIN. */
+/* The same, without waiting: EAGAIN. */
 static inline int csem_pool_try_take(csem_pool *p, uint32_t *index);
 
 /* Gives an index back; if a thread waits, that one gets it. Never blocks. Any thread may give it
@@ -110,7 +110,7 @@ static inline int csem_pool_try_take(csem_pool *p, uint32_t *index);
  * release. */
 static inline int csem_pool_put(csem_pool *p, uint32_t index);
 
-/* Closes for good; never blocks. Threads that wait, and those that come, get ESHUTDOWN; but one to
- * which an index is on its way may get that. It does not wait until the waiters are gone. Closing
- * again is harmless. Returns 0. Memory order: relaxed. */
+/* Closes for good; never blocks. Threads that wait, and those that come later, get ESHUTDOWN. A
+ * waiter that is just being handed an index may still get it. It does not wait until the waiters
+ * are gone. Closing again is harmless. Returns 0. Memory order: relaxed. */
 static inline int csem_pool_close(csem_pool *p);

@@ -22,7 +22,7 @@
  *   gives one, and wakes a waiter if one is needed.
  *
  *   A csem does not know who holds permits, nor how many there were at first. Any thread may
- *   release, also more than was acquired.
+ *   release, even more permits than were acquired.
  *
  *   There is nothing to destroy. Do not copy a csem. A zeroed one is valid and has no permits.
  *
@@ -58,7 +58,7 @@
  * CALLS
  *     csem_init, CSEM_INIT                        start with some permits
  *     csem_acquire, csem_acquire_for              take one; wait for it, at most so long
- *     csem_try_acquire, csem_try_acquire_n        take one, or n, now or not at all
+ *     csem_try_acquire, csem_try_acquire_n        take one, or n, without waiting
  *     CSEM_SCOPE(&s) { ... }                      hold one for the length of a block
  *     csem_release, csem_release_n                give one, or n
  *     csem_reduce, csem_drain                     take permits out of circulation
@@ -88,42 +88,43 @@
  *   Order        The thread that acquires or drains a permit sees what a thread did before it
  *                released that permit. Failed calls, csem_reduce and csem_close order nothing: a
  *                thread that gets ESHUTDOWN need not see what was written before the close.
- *   Fairness     A free permit goes to whoever comes first, also to a newcomer ahead of a sleeper.
- *                With k threads waiting, a waiter becomes too old after k times half a millisecond.
- *                If it is then woken and finds the permit gone, the next one is reserved for it.
- *                Linux wakes the longest asleep first, so no waiter starves. (Between processes no
- *                permit is reserved, see Processes.)
+ *   Fairness     A free permit goes to the first thread that asks, even to a newcomer while others
+ *                sleep. With k threads waiting, a waiter becomes too old after k times half a
+ *                millisecond. If it is then woken and finds the permit gone, the next one is
+ *                reserved for it. Linux wakes the longest asleep first, so no waiter starves.
+ *                (Between processes no permit is reserved, see Processes.)
  *   Definite     No call fails spuriously. A try fails only if no permit is free; one that is
- *                reserved for a waiter does not count as free. A timed wait takes a permit that is
- *                there at its end. Only csem_close ends a wait early.
+ *                reserved for a waiter does not count as free. A timed wait that finds a permit at
+ *                its deadline takes it. Only csem_close ends a wait early.
  *   Lifetime     If your acquire is the last use of a csem, you may free it when it returns. The
  *                matching release need not have returned in its thread. After a close, join the
  *                threads that wait first.
  *   Signals      You may call csem_release, csem_release_n, csem_try_acquire and csem_close in a
  *                signal handler. No call returns EINTR: after the handler, the wait goes on with
  *                the time that is left. To end a wait from a handler, let it call csem_close.
- *   Cancellation  No call is a cancellation point. A thread that is cancelled while it waits ends
- *                after it has got its permit, and keeps that. Do not use asynchronous cancellation:
- *                a thread that vanishes in a wait may take a permit with it.
+ *   Cancellation  No call is a cancellation point. If a thread is cancelled while it waits, it
+ *                first gets its permit and then ends. That permit stays taken. Do not use
+ *                asynchronous cancellation: a thread that vanishes in a wait may take a permit with
+ *                it.
  *
  * LIMITS
- *   Permits      From -CSEM_MAX (debt after a reduce) to CSEM_MAX, 2^30 - 1, free at a time. That
- *                is half of what sem_t of glibc can count: SEM_VALUE_MAX permits are EINVAL here.
- *                For "as many as there can be" say CSEM_MAX.
+ *   Permits      At most CSEM_MAX (2^30 - 1) are free at a time. After a reduce, the debt is at
+ *                most as much. That is half of what glibc's sem_t can count: SEM_VALUE_MAX permits
+ *                are EINVAL here. For "as many as there can be" say CSEM_MAX.
  *   Waiters      524287 threads at once; one more gets EAGAIN.
  *   Spinning     Before it sleeps, a thread looks for a permit PLIM_SPIN times, which takes some
- *                microseconds. A csem remembers whether that helped. Where it does not, as on a
- *                single CPU, threads stop looking, and one in 2048 at least tries for 100 us. A
- *                thread does not look if others wait already, or if its timeout is 0 or less.
+ *                microseconds. A csem remembers whether that helped. Where it does not help, as on
+ *                a single CPU, threads stop looking. At least one in 2048 still tries, for 100 us.
+ *                A thread does not look if others wait already, or if its timeout is 0 or less.
  *   Latency      Permits may change hands faster than a thread can fall asleep. Then a waiter that
- *                finds none again may look away for 50 us, and the system's timer slack. In that
- *                time it sees neither a permit nor a close.
+ *                was woken and found none may pause for 50 us, plus the system's timer slack. In
+ *                that time it notices neither a permit nor a close.
  *   System calls  On Linux a wait and a wake-up call futex (FUTEX_WAIT_BITSET, FUTEX_WAKE), and
  *                nothing else: a seccomp filter need allow no more. A wait reads the clock, which
  *                needs no system call where the C library has it from the kernel's page. 32-bit
  *                systems call futex_time64 and clock_gettime64, and without those the older two.
  *   fork()       The child has one thread and copies. You can use a copy on which no thread waited.
- *                The permits that threads of the parent held are taken there as well, and nobody
+ *                Permits that threads of the parent held are taken in the copy, too, and no thread
  *                gives them back. Initialise a copy anew if threads waited on it.
  *   Processes    A csem is shared between processes only if PLIM_PROCESS_SHARED is defined (Linux).
  *                Define it in every file that uses such a csem, of every program that does. Then:

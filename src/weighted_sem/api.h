@@ -1,4 +1,4 @@
-/* What it offers. Everything after this file is how it is done. */
+/* The API. Everything after this file is how it is done. */
 
 #if !(defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L) && \
     !(defined(__cplusplus) && __cplusplus >= 201103L)
@@ -20,7 +20,8 @@ typedef struct weighted_sem_options {
     uint32_t expected_jobs;  /* background jobs at once, to have memory ready for them (0: 16) */
     uint32_t error_capacity; /* errors kept (0: 1024; (uint32_t)PLIM_NONE: none) */
     uint32_t bypass_window;  /* how many behind the first may start before it (0: strict order) */
-    uint32_t bypass_budget;  /* and how much weight in all, in totals (0: strict order) */
+    uint32_t bypass_budget;  /* and how many times the total they may take in all (0: strict
+                                order) */
     const plim_executor *executor; /* runs the background jobs; is copied (NULL: own threads) */
     const char *name;  /* of own threads, on Linux; 15 characters are copied ("weighted_sem") */
     size_t stack_size; /* of own threads, at least, in bytes, on POSIX systems (0: the system's
@@ -29,7 +30,7 @@ typedef struct weighted_sem_options {
 
 /* A background job that failed. */
 typedef struct weighted_sem_error {
-    int code;          /* what fn returned, or finish was told; ECANCELED: it ended its thread */
+    int code;          /* what fn returned, or finish got; ECANCELED: it ended its thread */
     void *arg;         /* what fn was called with, or job.arg */
     uint64_t weight;   /* of the job */
     uint64_t sequence; /* in the order of starts, from 1, counted for start, complete and begin */
@@ -62,7 +63,7 @@ typedef struct weighted_sem_job {
  * *w to other threads by something that orders. */
 static inline int weighted_sem_init(weighted_sem *w, const weighted_sem_options *options);
 
-/* Lets no caller in any more: those that wait, and later ones, get ESHUTDOWN. What executes goes
+/* Lets no caller in any more: those that wait, and later ones, get ESHUTDOWN. Jobs that execute go
  * on. finish, release, drains and extract_errors work as before. Closing again is harmless. Never
  * blocks for long. Returns 0. Memory order: relaxed. */
 static inline int weighted_sem_close(weighted_sem *w);
@@ -77,8 +78,8 @@ static inline int weighted_sem_destroy(weighted_sem *w);
  * and a thread that runs it or is about to (or the executor has accepted it). Blocks until the
  * weight fits and its turn has come. Returns 0; EINVAL, ERANGE, ESHUTDOWN, EDEADLK, EAGAIN, ENOMEM
  * (see ERRORS), and then fn is never called. ESHUTDOWN means that this semaphore is closed; a
- * closed executor is EAGAIN. Memory order: fn sees what was done before the call, and before the
- * weight was given back. */
+ * closed executor is EAGAIN. Memory order: fn sees what you did before the call, and what earlier
+ * jobs did before they gave the weight back. */
 static inline int weighted_sem_start(weighted_sem *w, uint64_t weight, int (*fn)(void *),
                                      void *arg);
 
@@ -87,15 +88,15 @@ static inline int weighted_sem_start(weighted_sem *w, uint64_t weight, int (*fn)
 static inline int weighted_sem_start_for(weighted_sem *w, uint64_t weight, int (*fn)(void *),
                                          void *arg, int64_t timeout_ns);
 
-/* The same, now or not at all: EAGAIN if it does not fit, or if others wait and it may not bypass
+/* The same, without waiting: EAGAIN if it does not fit, or if others wait and it may not bypass
  * them. */
 static inline int weighted_sem_try_start(weighted_sem *w, uint64_t weight, int (*fn)(void *),
                                          void *arg);
 
-/* Runs fn(arg) on the calling thread, once it fits and its turn has come; blocks until then. What
- * fn returns goes to *result, if that is not NULL, and is stored nowhere else. Returns 0 if fn was
- * called, whatever it returned; EINVAL, ERANGE, ESHUTDOWN, EDEADLK if not. The weight is free again
- * when this returns. Memory order: acquire before fn, release after it. */
+/* Runs fn(arg) on the calling thread, once it fits and its turn has come; blocks until then. The
+ * value that fn returns goes to *result, if that is not NULL, and is stored nowhere else. Returns 0
+ * if fn was called, whatever it returned; EINVAL, ERANGE, ESHUTDOWN, EDEADLK if not. The weight is
+ * free again when this returns. Memory order: acquire before fn, release after it. */
 static inline int weighted_sem_complete(weighted_sem *w, uint64_t weight, int (*fn)(void *),
                                         void *arg, int *result);
 
@@ -103,7 +104,7 @@ static inline int weighted_sem_complete(weighted_sem *w, uint64_t weight, int (*
 static inline int weighted_sem_complete_for(weighted_sem *w, uint64_t weight, int (*fn)(void *),
                                             void *arg, int *result, int64_t timeout_ns);
 
-/* The same, now or not at all: EAGAIN. */
+/* The same, without waiting: EAGAIN. */
 static inline int weighted_sem_try_complete(weighted_sem *w, uint64_t weight, int (*fn)(void *),
                                             void *arg, int *result);
 
@@ -116,7 +117,7 @@ static inline int weighted_sem_begin(weighted_sem *w, uint64_t weight, weighted_
 static inline int weighted_sem_begin_for(weighted_sem *w, uint64_t weight, weighted_sem_job *job,
                                          int64_t timeout_ns);
 
-/* The same, now or not at all: EAGAIN. */
+/* The same, without waiting: EAGAIN. */
 static inline int weighted_sem_try_begin(weighted_sem *w, uint64_t weight, weighted_sem_job *job);
 
 /* Ends a job that was begun, on any thread. An error of 0 is success; another is stored with
@@ -133,7 +134,7 @@ static inline int weighted_sem_acquire(weighted_sem *w, uint64_t weight);
 /* The same, but waits at most timeout_ns: ETIMEDOUT. */
 static inline int weighted_sem_acquire_for(weighted_sem *w, uint64_t weight, int64_t timeout_ns);
 
-/* The same, now or not at all: EAGAIN. */
+/* The same, without waiting: EAGAIN. */
 static inline int weighted_sem_try_acquire(weighted_sem *w, uint64_t weight);
 
 /* Gives bare weight back, on any thread, in any pieces: you may give 5 back as 2 and 3. Never
@@ -141,10 +142,10 @@ static inline int weighted_sem_try_acquire(weighted_sem *w, uint64_t weight);
  * order: release. */
 static inline int weighted_sem_release(weighted_sem *w, uint64_t weight);
 
-/* Blocks until the jobs that execute now have ended, however, or timeout_ns has passed. It waits
- * neither for later jobs nor for bare weight. Returns 0; ETIMEDOUT, and you may call it again;
- * EDEADLK inside a background job. Inside a job of complete it waits for itself. Memory order:
- * acquire, of what these jobs did. */
+/* Blocks until the jobs that execute now have ended, in whatever way, or timeout_ns has passed. It
+ * waits neither for later jobs nor for bare weight. Returns 0; ETIMEDOUT, and you may call it
+ * again; EDEADLK inside a background job. Inside a job of complete it waits for itself. Memory
+ * order: acquire, of what these jobs did. */
 static inline int weighted_sem_drain(weighted_sem *w, int64_t timeout_ns);
 
 /* Blocks until an instant at which nothing executes, all weight is free and no caller waits.
@@ -158,10 +159,10 @@ static inline int weighted_sem_drain_all(weighted_sem *w, int64_t timeout_ns);
 static inline size_t weighted_sem_extract_errors(weighted_sem *w, weighted_sem_error *out,
                                                  size_t capacity);
 
-/* Changes the total; never waits. Nothing that executes is interrupted. If more is taken than the
- * new total, no caller starts until enough has ended. A caller that waits with a weight above the
- * new total gets ERANGE. A background job whose wait could not end any more gets EDEADLK. Returns
- * 0; EINVAL if the total is 0 or above WEIGHTED_SEM_MAX. Memory order: relaxed. */
+/* Changes the total; never waits. No job that executes is interrupted. If more weight is taken than
+ * the new total, no caller starts until enough jobs have ended. A caller that waits with a weight
+ * above the new total gets ERANGE. A background job whose wait could not end any more gets EDEADLK.
+ * Returns 0; EINVAL if the total is 0 or above WEIGHTED_SEM_MAX. Memory order: relaxed. */
 static inline int weighted_sem_resize(weighted_sem *w, uint64_t total);
 
 /* Returns all figures; the first four are of one instant. Never blocks for long. Memory order:

@@ -27,13 +27,13 @@
  *   Only callers queue: a caller whose job does not fit waits, and creates no further job in the
  *   meantime. So memory is that of the jobs that execute.
  *
- *   A job is int fn(void *arg); 0 is success, anything else is its error. These calls never mix
- *   that with what they return themselves. complete hands the job's error to its caller. start and
- *   finish store it until you call weighted_sem_extract_errors.
+ *   A job is int fn(void *arg); 0 is success, anything else is its error. No call returns that
+ *   error as its own. complete hands it to its caller in *result. start and finish store it until
+ *   you call weighted_sem_extract_errors.
  *
- *   Background jobs run on threads of the semaphore. It creates a thread when a job needs one, and
- *   never has more of them than jobs executed at once. A thread ends after WEIGHTED_SEM_IDLE_NS
- *   without work. Or the jobs run on your executor:
+ *   Background jobs run on threads of the semaphore. It creates a thread when a job needs one. It
+ *   never has more threads than the largest number of jobs that executed at once. A thread ends
+ *   after WEIGHTED_SEM_IDLE_NS without work. Or the jobs run on your executor:
  *
  *         static int execute(void *ctx, void (*run)(void *), void *arg)
  *         {
@@ -53,7 +53,7 @@
  *     weighted_sem_acquire, _acquire_for, _try_acquire      bare weight, for code that is not
  *                                                           shaped like a job
  *     weighted_sem_release                                  gives it back, in any pieces, on any
- *                                                           threads
+ *                                                           thread
  *     weighted_sem_drain                                    waits for the jobs that execute now
  *     weighted_sem_drain_all                                waits until all weight is free
  *     weighted_sem_extract_errors                           what failed in the background
@@ -84,18 +84,20 @@
  *                it, even if they would fit: so a heavy job is never starved. Each event that can
  *                let the first in (an end, a timeout, a resize) does so at once.
  *   Bypass       bypass_window W and bypass_budget B relax that order. While the first caller does
- *                not fit, the W callers behind it may start before it if they fit. They may take B
- *                times the total of weight before each first one; then all wait for it. Measured
- *                with 32 callers, W = 8 and B = 4: if 1 job in 10 takes half the total or more, 88
- *                % of the weight is in use, and 77 % in strict order. With jobs of a quarter or
- *                less it is 96 and 91 %. If one caller starts all jobs, a bypass gains nothing.
- *   Progress     While no caller waits or drains, taking weight that is free is one atomic
- *                read-modify-write, and giving it back is one: no lock, no system call, no clock.
- *                complete, begin and finish count besides. Everything else takes a short lock.
+ *                not fit, the W callers behind it may start before it if they fit. In front of each
+ *                first caller, they may take B times the total in weight. Then all wait for it.
+ *                Measured with 32 callers, W = 8 and B = 4: if 1 job in 10 takes half the total or
+ *                more, 88 % of the weight is in use. In strict order it is 77 %. With jobs of a
+ *                quarter or less it is 96 and 91 %. If one caller starts all jobs, a bypass gains
+ *                nothing.
+ *   Progress     While no caller waits or drains, taking free weight is one atomic
+ *                read-modify-write. Giving it back is one, too: no lock, no system call, no clock.
+ *                complete, begin and finish also add to counters. Everything else takes a short
+ *                lock.
  *   Cost         The time of a call does not grow with the number of waiters or jobs, with these
- *                exceptions. close, resize, and a wait inside a background job look at all callers
- *                that wait. A drain looks at the other drains, and so may the end of a job. Nothing
- *                allocates, except init and a start that needs one more thread.
+ *                exceptions. A close, a resize, and a wait inside a background job look at all
+ *                callers that wait. A drain looks at the other drains, and so may the end of a job.
+ *                Nothing allocates, except init and a start that needs one more thread.
  *   Visibility   A caller that gets weight sees what was done before that weight was given back. So
  *                does a caller that returns from a drain which waited for it.
  *   Errors       Each failure of a background job is extracted once, or counted as dropped, in the
@@ -104,18 +106,19 @@
  *                part of it. The creation of a thread and the executor are not.
  *   Lifetime     weighted_sem_destroy sends waiting callers away, and waits for all jobs and all
  *                bare weight. When it returns, the memory is yours. No call may begin after destroy
- *                has begun, nor be on its way into the queue (weighted_sem_waiting tells who has
- *                arrived there). Drains and snapshots must not run beside destroy. A job may free
- *                its arg. Your memory of a begun job is yours again when finish has returned, or
- *                when a drain has waited for it.
+ *                has begun. No earlier call may still be on its way into the queue:
+ *                weighted_sem_waiting counts those that have arrived. Drains and snapshots must not
+ *                run beside destroy. A job may free its arg. Your memory of a begun job is yours
+ *                again when finish has returned, or when a drain has waited for it.
  *
  * LIMITS
  *   Weight       The total is at most WEIGHTED_SEM_MAX, 2^40 - 1.
  *   Jobs         WEIGHTED_SEM_JOBS_MAX, 2^20 - 1, execute at once; further ones wait.
- *   Bare weight  There is no list of its holders. A release is EPERM if it is more than all that is
- *                taken, less 1 for each job that executes. A smaller mistake is not noticed.
+ *   Bare weight  There is no list of its holders. A release returns EPERM if it is more than all
+ *                weight that is taken, less 1 for each job that executes. It does not notice a
+ *                smaller mistake.
  *   Deadlocks    A background job gets EDEADLK if it would wait for weight that it holds itself, or
- *                that other waiting jobs hold. The answer is the same if a caller before it would
+ *                that other waiting jobs hold. It gets that answer even if a caller before it would
  *                give up in time, or could be bypassed. The check does not notice waits inside jobs
  *                of complete, or while you hold bare weight.
  *   Threads      A job on an own thread may end that thread (thrd_exit, pthread_exit; on POSIX
@@ -148,7 +151,7 @@
  *
  *   These must be the same in all files that share an object; nothing checks it:
  *     PLIM_MALLOC(size), PLIM_FREE(memory)  instead of malloc and free
- *     PLIM_PROCESS_SHARED    has no use here; for a semaphore.h beside this header
+ *     PLIM_PROCESS_SHARED    changes nothing here, only in a semaphore.h beside this header
  *     PLIM_PARK_CND          waits use C11 mutexes and conditions instead of the system's wait on
  *                            an address. Systems other than Linux, Windows and macOS get this in
  *                            any case.
