@@ -283,8 +283,8 @@ static inline int64_t plim_deadline_(int64_t now, int64_t timeout_ns)
  *   plim_unpark_(counter, lane, count)         wake up to `count` sleepers of the lane
  *   plim_nap_(until)                           sleep until then, undisturbed
  *
- * A build that defines PLIM_PLATFORM as a file name, in quotes, takes them from that file instead:
- * so the schedule explorer and the memory-model checker drive this very code.
+ * A build that defines PLIM_PLATFORM as a file name, in quotes, takes them from that file instead.
+ * So the schedule explorer and the memory-model checker drive this very code.
  */
 enum { PLIM_LANE_NORMAL = 0, PLIM_LANE_STARVING = 1 }; /* low and high half of the word */
 #define PLIM_ALL_ UINT32_MAX /* wake every sleeper of a lane */

@@ -131,9 +131,9 @@
  *                With BULKHEAD_UNFAIR, callers of enter may pass a waiter, until it has been woken
  *                in vain once. That is faster under contention.
  *   Outcome      Every accepted job ends exactly once, whatever happens: SUCCEEDED, FAILED,
- *                TIMED_OUT, EXPIRED, CANCELLED or ABORTED. done is called once, then the permit is
- *                given back, then waiters are released. (Detached: the permit, then done.) A job
- *                that goes on without a thread and is never finished never ends.
+ *                TIMED_OUT, EXPIRED, CANCELLED or ABORTED. First done is called, once. Then the
+ *                permit is given back, and then waiters are released. (Detached: the permit, then
+ *                done.) A job that goes on without a thread and is never finished never ends.
  *   Waiting      A wait that gives up leaves nothing behind. Each event that lets somebody in does
  *                so at once: a leave, the end of a job, a cancel, a timeout, a resize.
  *   Progress     While nobody waits, taking a free permit is one atomic read-modify-write, and
@@ -165,9 +165,9 @@
  *                  that thread ends without leaving, the check may mistake a new thread for it,
  *                  until another thread leaves for it.) It does not know other threads that have
  *                  entered, since any thread may leave for them.
- *                - A wait or invoke also gets EDEADLK if it would close a circle: the thread waits
- *                  for a job that waits, directly or through others, for this thread. The circle
- *                  may lead through running jobs of other bulkheads, and through the event loops of
+ *                - A wait or invoke also gets EDEADLK if it would close a circle: its job waits,
+ *                  directly or through others, for this very thread. The circle may lead through
+ *                  running jobs of other bulkheads, and through the event loops of
  *                  loop_scheduler.h. All of it must be in one linked image (a program or a shared
  *                  library), and no more than 63 long. (A weak, hidden thread-local variable of the
  *                  image notes what a thread runs. gcc and clang on Linux have that. Elsewhere the
@@ -203,10 +203,10 @@
  *   Sync         Jobs of a sync bulkhead run on the thread that submits them. That thread also
  *                waits for their delays and retries. A job is accepted when it has its permit. No
  *                figure counts a delay before that, and a close ends it. A run timeout is noticed
- *                when the body returns, or is finished. Before another thread cancels such a job or
- *                waits for it, it must know that the job was accepted, for instance because its run
- *                has told it. If a done submits the next job, that runs one call deeper on the same
- *                stack. So it does on an executor that runs jobs on the spot.
+ *                when the body returns, or is finished. Another thread may cancel such a job, or
+ *                wait for it, only when it knows that the job was accepted, for instance from its
+ *                run. If a done submits the next job, that runs one call deeper on the same stack.
+ *                So it does on an executor that runs jobs on the spot.
  *   Signals      No call is safe in a signal handler. No signal ends a wait: there is no EINTR.
  *   Processes    Not shared between processes. In the child after fork(), close and destroy return
  *                0 at once and touch nothing, so a destructor of yours may call them. Make no other
@@ -278,9 +278,8 @@ typedef enum bulkhead_outcome {
     BULKHEAD_TIMED_OUT, /* run_timeout_ns passed; the body may still run */
     BULKHEAD_EXPIRED,   /* start_within_ns passed and it had not begun */
     BULKHEAD_CANCELLED, /* by bulkhead_cancel, before it began or between two attempts */
-    BULKHEAD_ABORTED    /* while it did not run: by a close; because the executor refused it; or
-                           because no thread was left for it, and all workers wait for this
-                           bulkhead */
+    BULKHEAD_ABORTED    /* it did not run, and was closed; or the executor refused it; or no thread
+                           was left for it, and all workers wait for this bulkhead */
 } bulkhead_outcome;
 
 typedef enum bulkhead_event_type {
@@ -345,9 +344,10 @@ typedef struct bulkhead_options {
  *     int (*run)(bulkhead_job *job);     required; 0 is success, BULKHEAD_LATER: see
  *                                        bulkhead_finish; anything else is its error
  *     void *arg;                         yours
- *     void (*done)(bulkhead_job *job);   called once when it has ended, in whatever way, on the
- *                                        thread that ended it: a worker, the supervisor, or a
- *                                        thread that cancels, closes or finishes (NULL: nothing)
+ *     void (*done)(bulkhead_job *job);   called once when it has ended, in whatever way (NULL:
+ *                                        nothing). It runs on the thread that ended the job: a
+ *                                        worker, the supervisor, or a thread that cancels, closes
+ *                                        or finishes
  *     bool detached;                     done is the last touch: it may free or resubmit the job,
  *                                        and no thread may wait for it. After a run timeout done is
  *                                        called when the body has returned. You may cancel it as
@@ -486,9 +486,9 @@ static inline int bulkhead_leave(bulkhead *b);
 static inline int bulkhead_invoke(bulkhead *b, int (*fn)(void *), void *arg, int *result);
 
 /* Hands the job over. It runs when a permit is free, in order. *job must stay where it is until it
- * is done. If the queue is full, this blocks until a place is free (without a queue: a permit), for
- * as long as timeout_ns in the options says. On a sync bulkhead it waits for a permit as enter
- * does, runs the job on this thread, and returns when the job is done.
+ * is done. If the queue is full, this blocks until a place is free (without a queue: a permit).
+ * timeout_ns in the options says how long. On a sync bulkhead it waits for a permit as enter does,
+ * runs the job on this thread, and returns when the job is done.
  *
  * Returns 0; EAGAIN: full, no thread, or the executor refused; ETIMEDOUT; ESHUTDOWN; EDEADLK;
  * EINVAL: no run, or negative times; EBUSY: it is in flight; ENOMEM. On an error run and done are
@@ -520,9 +520,8 @@ static inline int bulkhead_reclaim(bulkhead_job *job, int64_t timeout_ns);
 static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job);
 
 /* Call it inside run, or until finish, to learn whether the result is still wanted. Never blocks.
- * Returns true once one of these has happened: a thread has cancelled the job; its run timeout has
- * passed; the bulkhead was closed with ABORT, or with a DRAIN whose time has passed. Memory order:
- * relaxed. */
+ * Returns true after any of these: a thread has cancelled the job; its run timeout has passed; the
+ * bulkhead was closed with ABORT, or with a DRAIN whose time is over. Memory order: relaxed. */
 static inline bool bulkhead_job_cancelled(const bulkhead_job *job);
 
 /* Call it inside run when what worker_start has made is broken. When this attempt has ended, the
@@ -599,7 +598,7 @@ static inline plim_executor bulkhead_executor(bulkhead *b);
 /* ==== src/core/threads.h ====================================================================== */
 
 /* PLIM_PARK_CND, if defined, parks on mutexes and conditions instead of the system's wait on an
- * address; so it is done anyway where the system has none. Define it everywhere in a program or
+ * address. Where the system has none, this is defined anyway. Define it everywhere in a program or
  * nowhere: objects are larger then (see struct plim_counter). */
 #if !defined(PLIM_PARK_CND) && !defined(PLIM_PLATFORM) && !defined(__linux__) && \
     !defined(_WIN32) && !defined(__APPLE__)
@@ -943,8 +942,8 @@ static inline int64_t plim_deadline_(int64_t now, int64_t timeout_ns)
  *   plim_unpark_(counter, lane, count)         wake up to `count` sleepers of the lane
  *   plim_nap_(until)                           sleep until then, undisturbed
  *
- * A build that defines PLIM_PLATFORM as a file name, in quotes, takes them from that file instead:
- * so the schedule explorer and the memory-model checker drive this very code.
+ * A build that defines PLIM_PLATFORM as a file name, in quotes, takes them from that file instead.
+ * So the schedule explorer and the memory-model checker drive this very code.
  */
 enum { PLIM_LANE_NORMAL = 0, PLIM_LANE_STARVING = 1 }; /* low and high half of the word */
 #define PLIM_ALL_ UINT32_MAX /* wake every sleeper of a lane */
@@ -1183,14 +1182,15 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
  * WAITERS    19 bits. Threads registered to wait, in both lanes. +1 by the thread itself when it
  *            registers, -1 by the same thread in the step that ends its wait, whatever the end.
  *            So it is exact, and a bound on it (admit) is exact.
- * SPIN       4 bits. What spinning was worth lately; a hint that no decision of who gets a permit
- *            depends on. See "Spinning". Changed only in steps that change something else as well.
+ * SPIN       4 bits. How well spinning worked lately. It is a hint: no decision on who gets a
+ *            permit depends on it. See "Spinning". Changed only in steps that change something else
+ *            as well.
  * TOKENS     4 bits. Wake-ups of the normal lane that were issued and not yet used. Raised by
- *            settle, in the step that makes a permit available, by as many as it then wakes.
- *            Legal to be too high for a while (a permit was taken by a passer-by); illegal to be
- *            too high with all waiters asleep, since releases would then wake nobody. That is why
- *            a normal waiter never sleeps while TOKENS > 0 and why the field is in the half that
- *            it compares: it uses up a token first, then sleeps.
+ *            settle, in the step that makes a permit available, by as many as it then wakes. Legal
+ *            to be too high for a while (a newcomer took a permit). Illegal to be too high with all
+ *            waiters asleep, since releases would then wake nobody. So a normal waiter never sleeps
+ *            while TOKENS > 0: it uses up a token first, then sleeps. So the field is in the half
+ *            that it compares.
  * STARVING   4 bits. Waiters that have waited too long and moved to the starving lane. A permit is
  *            owed to each: everyone else may take only what exceeds STARVING.
  *
@@ -1230,11 +1230,10 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
  * back is no harm: then there is nothing free again. So every sleeper fell asleep when no permit
  * was free. Any permit that got free since came with a step of J2. By J1 that step's call reaches
  * each sleeper that can have one. A woken waiter that takes a permit makes such a step too, and so
- * wakes the next.
- * The dead can still take the call itself along: the woken thread dies, or is stopped, before it
- * takes the permit, or the giver dies between its step and the call. So no thread sleeps there for
- * longer than PLIM_SHARED_NAP_NS_ without looking again. A death costs a system call in each later
- * release (WAITERS is never 0 again), once perhaps such a delay, and no permit.
+ * wakes the next. A death can still lose the call itself. The woken thread dies, or is stopped,
+ * before it takes the permit; or the giver dies between its step and the call. So no thread sleeps
+ * there for longer than PLIM_SHARED_NAP_NS_ without looking again. A death costs a system call in
+ * each later release (WAITERS is never 0 again), once perhaps such a delay, and no permit.
  */
 struct plim_counter {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) word;
@@ -1321,8 +1320,8 @@ PLIM_STATIC_ASSERT_(PLIM_WAITERS_MAX == UINT32_MAX >> 13, "WAITERS is the top of
 
 /*
  * Each is a pure function of the word that was read. The operations below commit its result with
- * one compare-exchange, and start over from the newer word if that fails: so every decision is one
- * atomic step, and what the explorer drives is what ships.
+ * one compare-exchange, and start over from the newer word if that fails. So every decision is one
+ * atomic step, and the explorer drives the code that ships.
  */
 typedef struct plim_step {
     uint64_t word;          /* to be stored */
@@ -1351,8 +1350,8 @@ static inline uint32_t plim_entitled_(uint64_t w)
     return available <= 0 ? 0 : (uint32_t)available < starving ? (uint32_t)available : starving;
 }
 
-/* Ends every transition that may have made more permits free, or used up a token while some are:
- * restores I1 and I3, or J2, and says whom to wake for it. Exactly those are woken that are needed
+/* Ends every transition that may have freed permits, or used up a token while some are free.
+ * Restores I1 and I3, or J2, and says whom to wake for it. Exactly those are woken that are needed
  * and have not been: the wakes are the amounts by which tokens, or the entitled starving waiters,
  * grow. (I4 needs no restoring: a normal waiter never stops being one without dropping a token.) */
 static inline plim_step plim_settle_(uint64_t before, uint64_t after, int answer)
@@ -1400,8 +1399,8 @@ static inline uint64_t plim_one_waiter_(uint64_t w)
     return PLIM_SHARED_ && plim_waiters_(w) == PLIM_WAITERS_MAX ? 0 : PLIM_WAITERS_ONE_;
 }
 
-/* Take a permit, else register as a waiter if fewer than `limit` wait, else refuse: one decision,
- * so no more than the permits run and no more than the limit wait, at any instant. */
+/* Take a permit, else register as a waiter if fewer than `limit` wait, else refuse. This is one
+ * decision. So at any instant no more run than there are permits, and no more than `limit` wait. */
 static inline plim_step plim_admit_step_(uint64_t w, uint32_t limit)
 {
     plim_step step = plim_take_step_(w, 1);
@@ -1514,8 +1513,8 @@ static inline plim_step plim_wait_step_(uint64_t w, int lane, bool aged, bool ex
  * Its memory orders. A grant is an acquire and a gift a release: the thread that gets a permit sees
  * what another did before it gave that permit. All else that changes the word (registering, leaving
  * empty-handed, tokens, closing, reducing) publishes nothing and is relaxed. One word needs no
- * fence. Every change of it is a read-modify-write, so a grant synchronises with each earlier gift,
- * however many relaxed steps lie between (they continue its release sequence).
+ * fence. Every change of it is a read-modify-write. So a grant synchronises with each earlier gift,
+ * however many relaxed steps lie between: they continue its release sequence.
  *
  * The store is the last touch of the counter. The thread that got the permit may free it at once.
  * The wake-up call that follows uses its address as a name only. At worst it wakes a stranger that
@@ -1882,10 +1881,10 @@ PLIM_FAST_ bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_step 
  * What can be done with a counter: load, transition, commit; and the loop of a thread that waits.
  */
 
-/* A waiter is promoted to the starving lane when it is woken, finds nothing, and has waited this
- * long for each thread that waits, itself included. If the time were the same for all, everybody
- * would be promoted as soon as a turn of all waiters takes longer. Then every permit would be
- * handed over at the speed of a wake-up.
+/* A waiter is promoted to the starving lane when it is woken and finds nothing. It must have waited
+ * this long for each thread that waits, itself included. If the time were the same for all,
+ * everybody would be promoted as soon as a turn of all waiters takes longer. Then every permit
+ * would be handed over at the speed of a wake-up.
  *
  * Why nobody starves. Promotion comes with a wake-up, never by an alarm, and Linux wakes the thread
  * that has slept longest. (So does PLIM_PARK_CND; other systems do not say.) So waiters notice
@@ -1906,10 +1905,10 @@ PLIM_FAST_ bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_step 
  *       One that fails adds 1, one that sees a permit takes 1 off.
  * RARE  2 bits. After a failed spin, one thread in 16, 32, 64 or 2048 goes on for PLIM_TRY_NS_: it
  *       tries. Without that, two threads that hand over to each other and have once lost step never
- *       find it again: each wake-up takes longer than the other side looks, so that one sleeps too,
- *       and needs a wake-up again. A try adds 1, whatever its end, because a permit that comes so
- *       late is no gain by itself; a spin that sees a permit makes it 0. A try that sees one makes
- *       SHY 1: if the two are in step now, the next spins prove it.
+ *       find it again. Each wake-up takes longer than the other side looks, so that side sleeps,
+ *       too, and needs a wake-up again. A try adds 1, whatever its end, because a permit that comes
+ *       so late is no gain by itself. A spin that sees a permit makes it 0. A try that sees one
+ *       makes SHY 1: if the two are in step now, the next spins prove it.
  *
  * Both change in the step that takes the permit or registers the waiter, so they cost none. Where
  * spinning never helps, it soon costs a throw of dice per wait, and a try in two thousand.
@@ -1930,7 +1929,7 @@ typedef struct plim_spun_ {
     int64_t now; /* when it ended, or 0 if it took no look at the clock */
 } plim_spun_;
 
-/* What a spin was worth, written into the word. */
+/* Writes into the word how a spin ended. */
 static inline uint64_t plim_learn_(uint64_t w, int how)
 {
     uint32_t shy = plim_shy_(w), rare = plim_rare_(w);
@@ -2242,7 +2241,7 @@ PLIM_FAST_ plim_node_ *plim_shift_(plim_list_ *list)
  * the lock and takes the waiter off its list. It gives `wake` its permit after the lock has been
  * released, which is the last touch. A wait that times out changes WAITING to LEAVING, and takes
  * itself off the list, under the lock. So a thread whose wait was ended does not touch the object
- * any more, and one that leaves by itself still counts as waiting until it is gone.
+ * any more. A thread that leaves by itself counts as waiting until it is gone.
  */
 typedef struct plim_waiter_ {
     plim_node_ node; /* the first member: a node of a list of waiters is one */
@@ -2412,9 +2411,9 @@ PLIM_FAST_ void plim_spin_unlock_(PLIM_ATOMIC_(uint64_t) * lock)
  * the word: see its sections.h.
  *
  * Why no waiter is forgotten. A thread decides under the lock, with the word frozen, that it has to
- * wait. It joins its list in the same section, and WATCHED stays set as long as it waits. So all
- * that could end the wait happens under the lock from then on, and the owner makes each such
- * section end the waits that it can.
+ * wait. It joins its list in the same section, and WATCHED stays set as long as it waits. From then
+ * on, everything that could end the wait happens under the lock. The owner makes each such section
+ * end the waits that it can.
  *
  * Memory orders. A fast change acquires when it takes something and releases when it gives
  * something back. Setting HELD is an acquire, so the holder sees what came with earlier gifts. (If
@@ -2433,8 +2432,8 @@ typedef struct plim_gate_ {
 
 /* The lock is held for some fifty nanoseconds, unless its holder was preempted. So looking for a
  * while is enough most of the time, and giving the holder a CPU most of the others. Each look takes
- * the cache line away from the holder, who is about to write to it: so they are few and far between
- * (four times as far made a start of weighted_sem.h half as long). */
+ * the cache line away from the holder, which is about to write to it. So looks are few and far
+ * between. (Four times as far made a start of weighted_sem.h half as long.) */
 enum { PLIM_SOON_ = 4, PLIM_LATER_ = 200 }; /* pauses between two looks */
 PLIM_SLOW_ void plim_gate_lock_slow_(plim_gate_ *gate, int pauses)
 {
@@ -2552,8 +2551,8 @@ static inline void plim_gate_init_(plim_gate_ *gate, uint64_t word)
  * cannot be had. So walks do not wait for each other either.
  *
  * A thread-local variable says where a thread is. With gcc and clang on Linux it is weak and
- * hidden: the linker keeps one of it, which all source files of a program or a shared library use.
- * C and C++ files share it. Elsewhere it is static: each source file has one. An object always uses
+ * hidden: the linker keeps one copy, which all source files of a program or a shared library use. C
+ * and C++ files share it. Elsewhere it is static: each source file has one. An object always uses
  * the variable of the file that initialised it. The name ends with the version of the core, so that
  * two releases in one program have one each.
  */
@@ -2644,8 +2643,8 @@ static inline void plim_set_edge_(plim_goal_ *goal, plim_goal_ *target)
 
 /* Sets what all places that a thread runs wait for; NULL ends it. `doubt` is NULL if the thread
  * that ends the wait takes the edge back. Else it is what this thread sleeps on, until it takes the
- * edge back itself. What a place carries waits for the place, and only while that waits: to run a
- * job writes nothing into it. */
+ * edge back itself. The goal that a place carries waits for the place, and only while the place
+ * waits. So running a job writes nothing into it. */
 PLIM_SLOW_ void plim_awaits_(plim_place_ *innermost, plim_goal_ *target, const plim_counter *doubt)
 {
     for (plim_place_ *at = innermost; at != NULL; at = at->outer) {
@@ -2675,8 +2674,8 @@ static inline bool plim_doubts_(const plim_goal_ *goal, int *doubts)
 }
 
 /* Whether the chain of waits that begins at target leads to this thread. If so, it is cut there,
- * while all of it is locked: so of those who find the same circle at the same time only one is
- * refused. */
+ * while all of it is locked. So if several threads find the same circle at the same time, only one
+ * is refused. */
 PLIM_SLOW_ bool plim_leads_here_(plim_goal_ *target, uint64_t self, const plim_counter *doubt)
 {
     plim_goal_ *path[PLIM_PATH_MAX_];
@@ -3077,9 +3076,9 @@ static inline plim_timer_ *plim_timers_take_due_(plim_timers_ *timers, int64_t n
 #define PLIM_WORKERS_
 
 /*
- * Threads that serve an object, and what tells them from those of the program: they block its
- * signals, carry a name, and their end is noticed even if a job ends them. What is allocated, here
- * and for them, comes from PLIM_MALLOC.
+ * Threads that serve an object. Unlike the program's own, they block its signals, carry a name, and
+ * their end is noticed even if a job ends them. All memory, here and for them, comes from
+ * PLIM_MALLOC.
  *
  *   plim_worker_create_(&thread, stack_size, run, arg)
  *                                            a thread with signals blocked, unless the program
@@ -3226,10 +3225,9 @@ static inline int plim_worker_create_(plim_worker_thread *t, size_t stack_size,
 
 #elif defined(__linux__)
 
-/* Bit s - 1 stands for signal s. These are not blocked: those that a fault raises, which a handler
- * of the program may want to report, and 32 and 33, which belong to the C library. (4 ILL, 5 TRAP,
- * 6 ABRT, 7 BUS, 8 FPE, 11 SEGV, 31 SYS are the numbers of most machines, and harmless on the
- * others.) */
+/* Bit s - 1 stands for signal s. Two kinds are not blocked. A fault raises some, which a handler of
+ * the program may want to report. 32 and 33 belong to the C library. (4 ILL, 5 TRAP, 6 ABRT, 7 BUS,
+ * 8 FPE, 11 SEGV, 31 SYS are the numbers of most machines, and harmless on the others.) */
 #define PLIM_FAULTS_ 0xc00004f8u
 
 #if defined(__mips__)
@@ -3334,8 +3332,8 @@ static inline void plim_worker_begins_(const char *name)
  * Of the threads without a job, some search: they are awake, or being woken. The others are parked.
  * A thread parks in the section in which it has found no job. A section that adds a job later
  * rouses a parked thread, unless one searches. So no job is left while all sleep. A thread that has
- * slept for long cannot be roused any more: in the section in which it leaves, it looks for a job
- * once more.
+ * slept for long cannot be roused any more. It looks for a job once more in the section in which it
+ * leaves.
  */
 typedef struct plim_member_ {
     struct plim_member_ *next; /* of the vacant, or the gone */
@@ -3567,8 +3565,8 @@ typedef struct bulkhead_awaits_ {
  *
  * Why no wake-up is lost. `resume` is called once if give_up has not returned true. It may be
  * called before the loop's thread has noted that the coroutine waits. It queues a task on that very
- * thread, which runs after that. Why nothing is touched too late: resume is the last touch of the
- * limiter's side, and the loop stays as long as it counts a coroutine that waits.
+ * thread, which runs after that. Why nothing is touched too late: resume is the last touch from the
+ * limiter's side. The loop stays as long as it counts a coroutine that waits.
  */
 typedef struct plim_await_ {
     /* The loop's. */
@@ -3624,13 +3622,13 @@ enum { PLIM_AWAITS_ = -1 }; /* a limiter's answer: it waits from here on */
  * rightly. A thread that cannot take the fast way holds the lock and freezes the word. Then both
  * counts are exact before a caller is refused or has to wait: see bulkhead_freeze_.
  *
- * `reckoning` goes up when a lazy count appears, and again when none is left. So a refusal needs no
- * lock if it finds the same even number before and after it has read the word: then the word was
+ * `reckoning` goes up when a lazy count appears, and again when none is left. So a refusal that
+ * finds the same even number before and after it reads the word needs no lock: then the word was
  * exact when it was read.
  *
- * Why no waiter is forgotten. All that may let one in ends in bulkhead_grant_, in the same section:
- * permits that come back, places in the queue that get free, limits that grow. A worker that only
- * takes the next job gives its permit to the first in the queue. Jobs that are on their way are the
+ * Why no waiter is forgotten. Whatever may let one in ends in bulkhead_grant_, in the same section:
+ * a permit that comes back, a place that gets free, a limit that grows. A worker that only takes
+ * the next job gives its permit to the first in the queue. Jobs that are on their way are the
  * inbox's business: see inbox.h.
  */
 #define BULKHEAD_CLOSED_ ((uint64_t)1 << 2)
@@ -3681,12 +3679,12 @@ static inline uint64_t bulkhead_queued_(uint64_t word)
  * A job that is AWAY has left its runner, and is listed in running. The thread that finishes it is
  * its runner from then on; a second one finds it FINISHED.
  *
- * A job of a sync bulkhead is RUNNING from when it is accepted, also while it waits between two
- * attempts, and then ENDING; its permit is given back after done, unless it is detached.
+ * A job of a sync bulkhead is RUNNING from when it is accepted, even while it waits between two
+ * attempts, and then ENDING. Its permit is given back after done, unless it is detached.
  *
  * From DELAYED, QUEUED and READY it also goes to ENDING: by cancel, by an abort, by the supervisor
- * when it expires, or when nobody can be had to run it. A submit that learns the latter takes its
- * own job back instead: then the job is what it was before.
+ * when it expires, or if no thread is left to run it. A submit that learns the latter takes its own
+ * job back instead: then the job is what it was before.
  */
 enum {
     BULKHEAD_NEW_,      /* not submitted yet */
@@ -3790,9 +3788,9 @@ typedef struct bulkhead_worker_ {
     struct bulkhead_worker_ *next; /* of all */
 } bulkhead_worker_;
 
-/* What the calls of the API do when their fast path does not do. init puts a pointer to these into
- * the bulkhead. So a file that only enters or submits contains its fast paths, and the rest is in
- * the file that initialises. */
+/* The slow paths of the API, for when a fast path does not suffice. init puts a pointer to these
+ * into the bulkhead. So a file that only enters or submits contains its fast paths, and the rest is
+ * in the file that initialises. */
 typedef struct bulkhead_slow_ {
     int (*enter)(bulkhead *b, int64_t timeout_ns, int full);
     void (*entered)(bulkhead *b, int64_t since);
@@ -3817,7 +3815,7 @@ typedef struct bulkhead_slow_ {
     void (*unlock)(struct bulkhead *b, struct bulkhead_section_ *s);
 } bulkhead_slow_;
 
-/* What init was told, with the defaults filled in. */
+/* The options, with the defaults filled in. */
 typedef struct bulkhead_fixed_ {
     uint32_t flags, attempts; /* flags: with BULKHEAD_EVENTS_ */
     int type;
@@ -3985,8 +3983,8 @@ PLIM_SLOW_ bulkhead_stay_ *bulkhead_stay_as_(const bulkhead *b, bulkhead_role_ r
 
 /* ==== src/bulkhead/calls.h ==================================================================== */
 
-/* The calls of the API, each with its fast path. What is not fast is reached through the table in
- * the bulkhead. */
+/* The calls of the API, each with its fast path. Slow paths are reached through the table in the
+ * bulkhead. */
 
 /* The calling thread is giving a permit back: one of its own, for which it stays, or NULL. */
 static inline void bulkhead_forget_(bulkhead *b, const bulkhead_stay_ *stay)
@@ -4456,8 +4454,8 @@ static inline int64_t bulkhead_backoff(uint32_t attempt, int64_t first_ns, int64
 /* Timers: when a job is due, expires, or has run too long. */
 
 /*
- * A job needs one timer at a time, which is part of it: until it is due, until it expires, until
- * its run timeout. src/core/timers.h keeps them.
+ * A job needs one timer at a time, which is part of it: for its delay, its expiry or its run
+ * timeout. src/core/timers.h keeps them.
  *
  * The run timeout of a job that a worker runs needs none, as arming one takes longer than most
  * jobs. The worker notes when it would pass (run_until). `look` is not after any of these times, so
@@ -4617,7 +4615,7 @@ PLIM_SLOW_ void bulkhead_leave_summons_(bulkhead *b, bulkhead_section_ *s);
 
 PLIM_SLOW_ void bulkhead_break_(bulkhead *b, bulkhead_section_ *s);
 
-/* Ends the section. What it has left to do is done by bulkhead_after_, which must follow. */
+/* Ends the section. bulkhead_after_ does what it has left to do, and must follow. */
 PLIM_CALLED_ void bulkhead_let_go_(bulkhead *b, bulkhead_section_ *s)
 {
     if (b->fixed.crewed && (b->crew.searching == 0 || b->summons != 0)) {
@@ -4707,8 +4705,9 @@ PLIM_SLOW_ void bulkhead_arm_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *j
  *   E1   ready <= entries, but for an entry that was refused just now
  *
  * An entry belongs to no job. So a job that waits for its turn there can be cancelled, expire or be
- * aborted like one in the queue, and its memory is its owner's at once. What is left in the
- * executor names only the bulkhead, which is not over before all entries have come back.
+ * aborted like one in the queue. Its memory is then its owner's at once. The entry that stays in
+ * the executor names only the bulkhead, and the bulkhead is not over before all entries have come
+ * back.
  */
 static inline bool bulkhead_is_stuck_(const bulkhead_job *job)
 {
@@ -4750,8 +4749,8 @@ static inline bool bulkhead_takes_another_(const bulkhead_blocked_ *at)
     return at->works != NULL && !bulkhead_is_stuck_(at->works->job);
 }
 
-/* How many workers will take a job as soon as they can: not those that are stuck, or wait for this
- * very bulkhead (`for_ever`: without a limit). */
+/* How many workers will take a job as soon as they can. Workers that are stuck, or wait for this
+ * very bulkhead (`for_ever`: without a limit), do not count. */
 PLIM_SLOW_ uint64_t bulkhead_able_(const bulkhead *b, bool for_ever)
 {
     uint64_t able = b->crew.threads - b->stuck;
@@ -5017,13 +5016,13 @@ PLIM_SLOW_ void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job
 /* The inbox: jobs that took the fast way, until a holder of the lock takes them out. */
 
 /*
- * A submit that takes the fast way makes two steps: it gets a permit or a place from the word, and
- * then pushes its job here. Between the two the job is on its way, and only its submitter knows it.
- * All jobs are taken out at once, under the lock, in the order in which they came: that is their
- * place in the line.
+ * A submit on the fast way makes two steps. It gets a permit or a place from the word, and then
+ * pushes its job here. Between the two the job is on its way, and only its submitter knows it. All
+ * jobs are taken out at once, under the lock, in the order in which they came: that is their place
+ * in the line.
  *
- * The inbox is one word: a pointer to the job that came last, which leads to the one before it, and
- * in the lowest bits a summons. It says whether a submitter has to attend:
+ * The inbox is one word: a pointer to the job that came last, and in the lowest bits a summons.
+ * Each job leads to the one before it. It says whether a submitter has to attend:
  *
  *   NONE       a worker searches, or was just woken to do so: the section in which it stops looks
  *              here
@@ -5315,11 +5314,11 @@ PLIM_CALLED_ void bulkhead_tidy_(bulkhead *b, bulkhead_section_ *s)
 PLIM_SLOW_ void bulkhead_limit_to_(bulkhead *b, uint64_t permits);
 
 /*
- * Tells the limiter of a run that began then, and must not take longer than `limit` (0: as long as
- * it likes); and does as it says. The permit of the run is still held. Under no lock: the limiter
- * is the program's. So of two threads the one that was told less may come last; then the next run
- * puts it right. How many run is known but for a moment: a permit that has just come back may be
- * among them, and a resize come between the two looks.
+ * Reports a run to the limiter, and does what it answers. The run began then, and must not take
+ * longer than `limit` (0: as long as it likes). The permit of the run is still held. Under no lock:
+ * the limiter is the program's. So of two threads the one that was told less may come last; then
+ * the next run puts it right. The number of runs is only nearly known: a permit that has just come
+ * back may be among them, and a resize may come between the two looks.
  *
  * The run timeout of a job counts as soon as it has passed, see bulkhead_conclude_. But when the
  * body returns, if the job is detached, or the bulkhead sync.
@@ -5494,8 +5493,8 @@ PLIM_CALLED_ void bulkhead_end_awaits_(bulkhead *b, bulkhead_section_ *s, bulkhe
 }
 
 /* Says that the job is DONE, or OVERDUE: the last touch of it, so a release, for the acquire in
- * bulkhead_is_done_. Nobody who waits is forgotten: a thread joins the waiters under the lock, if
- * the job is not past that phase, and this is under the lock, too. */
+ * bulkhead_is_done_. No waiter is forgotten. A thread joins the waiters under the lock, if the job
+ * is not past that phase, and this runs under the lock, too. */
 PLIM_FAST_ void bulkhead_release_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                   uint64_t phase)
 {
@@ -5743,10 +5742,10 @@ PLIM_SLOW_ void bulkhead_tell_end_(bulkhead *b, const bulkhead_attempt_end_ *end
     }
 }
 
-/* Decides what the end of the attempt means, and runs code of the program if that is to be done
- * with the permit still held: done is part of the job. Not if the job is detached: then done may
- * submit it again, and finds the permit free. Nor if there will be another attempt: that may begin,
- * and end the job, while on_event hears of this one. So no event names the job then. */
+/* Decides what the end of the attempt means. Runs code of the program that has to run while the
+ * permit is still held: done is part of the job. Not if the job is detached: then done may submit
+ * it again, and finds the permit free. Nor if there will be another attempt: that may begin, and
+ * end the job, while on_event hears of this one. So no event names the job then. */
 PLIM_SLOW_ void bulkhead_end_attempt_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                       int result, bool again, bulkhead_attempt_end_ *end)
 {
@@ -5771,8 +5770,8 @@ PLIM_SLOW_ void bulkhead_end_attempt_(bulkhead *b, bulkhead_section_ *s, bulkhea
     }
 }
 
-/* The permit is free, with all that follows from it; and those who wait for the job go on, unless
- * code of the program comes first. */
+/* Frees the permit, with all that follows from it. Threads that wait for the job go on, unless code
+ * of the program comes first. */
 static inline void bulkhead_pass_permit_(bulkhead *b, bulkhead_section_ *s,
                                          const bulkhead_attempt_end_ *end)
 {
@@ -5804,8 +5803,8 @@ PLIM_SLOW_ void bulkhead_idle_(bulkhead *b)
     bulkhead_unlock_(b, &s);
 }
 
-/* The executor has refused an entry. If that leaves a job without one, the job is taken back: the
- * one that is just being submitted, which is then refused, too (EAGAIN), or else the newest. */
+/* The executor has refused an entry. If that leaves a job without one, a job is taken back. That is
+ * the job that is just being submitted, which is then refused, too (EAGAIN), or else the newest. */
 PLIM_SLOW_ int bulkhead_entry_refused_(bulkhead *b, const bulkhead_past_ *mine)
 {
     int error = 0;
@@ -5882,8 +5881,8 @@ PLIM_SLOW_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s)
 
 /*
  * Calls the body. In the meantime the thread's place carries the job, as it would an event loop of
- * loop_scheduler.h. So a wait in the body finds a loop, or a job of another bulkhead, that waits
- * for this job, if it would come back to it.
+ * loop_scheduler.h. So a wait in the body that would close a circle finds the loop, or the job of
+ * another bulkhead, that waits for this job.
  */
 PLIM_FAST_ int bulkhead_run_body_(bulkhead_stay_ *self, bulkhead_job *job)
 {
@@ -6133,8 +6132,8 @@ PLIM_CALLED_ bulkhead_job *bulkhead_take_job_(bulkhead *b, bulkhead_section_ *s,
     return bulkhead_take_job_fast_(b, s, self);
 }
 
-/* Looks for a job without the lock, before going to sleep: the first looks are close together, then
- * the CPU is offered to others in between. Not if many do so already. */
+/* Looks for a job without the lock, before going to sleep. The first looks are close together;
+ * later ones offer the CPU to others in between. Not if many do so already. */
 static inline void bulkhead_look_(bulkhead *b, bool on)
 {
     for (int i = 0; on && i < PLIM_SPIN && plim_load_relaxed_(&b->ready) == 0; i++) {
@@ -6152,8 +6151,8 @@ enum { BULKHEAD_SEARCHERS_ = 16 }; /* one more worker without a job sleeps at on
 #endif
 
 /* Finds a job, asleep if need be. The worker counts as searching; NULL: it is to end. One that has
- * slept for too long ends, too. B1 holds nevertheless: it looks once more in the section in which
- * it leaves, and until then a section that makes a job ready passes it over and hires another. */
+ * slept for too long ends, too. B1 holds nevertheless. The worker looks once more in the section in
+ * which it leaves. Until then a section that makes a job ready passes it over and hires another. */
 PLIM_CALLED_ bulkhead_job *bulkhead_search_(bulkhead_worker_ *self, bool look)
 {
     bulkhead *b = self->owner;
@@ -6285,9 +6284,9 @@ PLIM_FAST_ bool bulkhead_ends_plainly_(const bulkhead *b, const bulkhead_job *jo
     return result == 0 && b->fixed.plain && (job->done == NULL || job->detached) && !job->renews_;
 }
 
-/* Ends a section, which is short if it has left nothing to do. That the summons is right already is
- * only for speed, but not that none is left for a permit that is spare: if it was taken, its
- * submitter will attend. */
+/* Ends a section, which is short if it has left nothing to do. A summons that is right already is
+ * only for speed. But none may be left for a spare permit: if that was taken, its submitter will
+ * attend. */
 PLIM_FAST_ void bulkhead_unlock_fast_(bulkhead *b, bulkhead_section_ *s)
 {
     const bool summoned = b->crew.searching != 0
@@ -6841,12 +6840,12 @@ PLIM_SLOW_ void bulkhead_break_(bulkhead *b, bulkhead_section_ *s)
 }
 
 /*
- * From here on the calling thread waits: for the job, or by the waiter. If it is a worker, there is
- * one fewer to take what is ready: so others are woken or hired, as B1 asks. bulkhead_unblock_ ends
- * that.
+ * From here on the calling thread waits: for the job, or by the waiter. If it is a worker, one
+ * fewer is there to take ready jobs. So others are woken or hired, as B1 asks. bulkhead_unblock_
+ * ends that.
  *
- * A thread may be here twice: when a wait has ended jobs that nobody can run, it calls their done,
- * and that may wait as well. Then only the inner wait counts.
+ * A thread may be here twice. When a wait has ended jobs that no thread can run, it calls their
+ * done, and a done may wait as well. Then only the inner wait counts.
  */
 PLIM_SLOW_ void bulkhead_block_(bulkhead *b, bulkhead_section_ *s, bulkhead_blocked_ *self,
                                 bulkhead_job *job, plim_waiter_ *waiter)
@@ -7097,7 +7096,7 @@ PLIM_CALLED_ int bulkhead_leave_slow_(bulkhead *b)
     return error;
 }
 
-/* What goes with leaving comes first: with the permit, the bulkhead may go. */
+/* All other work of leaving comes first: once the permit is back, the bulkhead may be gone. */
 PLIM_SLOW_ int bulkhead_leave_hooked_(bulkhead *b, int result, bulkhead_stay_ *stay)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
@@ -7323,8 +7322,8 @@ static inline int bulkhead_refuse_early_(const bulkhead *b, int64_t timeout_ns)
 
 enum { BULKHEAD_RUNS_AT_ONCE_ = -3, BULKHEAD_HAS_A_PLACE_ = -2, BULKHEAD_WANTS_ROOM_ = -1 };
 
-/* What becomes of a job, under the lock: one of these, or why it is refused. Changes nothing. A
- * caller that waits for it waits at most wait_ns until it begins; others pass 0. */
+/* The fate of a job, under the lock: one of these, or the error with which it is refused. Changes
+ * nothing. A caller that waits for it waits at most wait_ns until it begins; others pass 0. */
 static inline int bulkhead_decide_(const bulkhead *b, const bulkhead_section_ *s,
                                    const bulkhead_job *job, int64_t timeout_ns, int64_t wait_ns)
 {
@@ -7733,8 +7732,8 @@ PLIM_SLOW_ int bulkhead_sleep_(bulkhead *b, bulkhead_job *job, bulkhead_await_ *
     return error;
 }
 
-/* A section to wait for a job. If it came too late for an abort, what that left is ours to
- * conclude, which may be this very job: so that is done before, and once more. */
+/* A section to wait for a job. If it came too late for an abort, the jobs that the abort left are
+ * ours to conclude. This very job may be among them. So that is done before, and once more. */
 PLIM_SLOW_ bulkhead_section_ bulkhead_lock_to_wait_(bulkhead *b)
 {
     bulkhead_section_ s = b->slow->lock(b);
@@ -8234,7 +8233,7 @@ static inline void bulkhead_advance_(bulkhead *b, int stage)
     b->stage = b->stage < stage ? stage : b->stage;
 }
 
-/* Sends away all that wait. What is ready comes before what is queued. */
+/* Sends away all that wait. Ready jobs come before queued ones. */
 PLIM_SLOW_ void bulkhead_abort_(bulkhead *b, bulkhead_section_ *s)
 {
     plim_list_ *lists[] = {&b->ready_jobs, &b->queue, &b->later};

@@ -293,7 +293,7 @@ static inline int csem_pool_close(csem_pool *p);
 /* ==== src/core/threads.h ====================================================================== */
 
 /* PLIM_PARK_CND, if defined, parks on mutexes and conditions instead of the system's wait on an
- * address; so it is done anyway where the system has none. Define it everywhere in a program or
+ * address. Where the system has none, this is defined anyway. Define it everywhere in a program or
  * nowhere: objects are larger then (see struct plim_counter). */
 #if !defined(PLIM_PARK_CND) && !defined(PLIM_PLATFORM) && !defined(__linux__) && \
     !defined(_WIN32) && !defined(__APPLE__)
@@ -637,8 +637,8 @@ static inline int64_t plim_deadline_(int64_t now, int64_t timeout_ns)
  *   plim_unpark_(counter, lane, count)         wake up to `count` sleepers of the lane
  *   plim_nap_(until)                           sleep until then, undisturbed
  *
- * A build that defines PLIM_PLATFORM as a file name, in quotes, takes them from that file instead:
- * so the schedule explorer and the memory-model checker drive this very code.
+ * A build that defines PLIM_PLATFORM as a file name, in quotes, takes them from that file instead.
+ * So the schedule explorer and the memory-model checker drive this very code.
  */
 enum { PLIM_LANE_NORMAL = 0, PLIM_LANE_STARVING = 1 }; /* low and high half of the word */
 #define PLIM_ALL_ UINT32_MAX /* wake every sleeper of a lane */
@@ -877,14 +877,15 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
  * WAITERS    19 bits. Threads registered to wait, in both lanes. +1 by the thread itself when it
  *            registers, -1 by the same thread in the step that ends its wait, whatever the end.
  *            So it is exact, and a bound on it (admit) is exact.
- * SPIN       4 bits. What spinning was worth lately; a hint that no decision of who gets a permit
- *            depends on. See "Spinning". Changed only in steps that change something else as well.
+ * SPIN       4 bits. How well spinning worked lately. It is a hint: no decision on who gets a
+ *            permit depends on it. See "Spinning". Changed only in steps that change something else
+ *            as well.
  * TOKENS     4 bits. Wake-ups of the normal lane that were issued and not yet used. Raised by
- *            settle, in the step that makes a permit available, by as many as it then wakes.
- *            Legal to be too high for a while (a permit was taken by a passer-by); illegal to be
- *            too high with all waiters asleep, since releases would then wake nobody. That is why
- *            a normal waiter never sleeps while TOKENS > 0 and why the field is in the half that
- *            it compares: it uses up a token first, then sleeps.
+ *            settle, in the step that makes a permit available, by as many as it then wakes. Legal
+ *            to be too high for a while (a newcomer took a permit). Illegal to be too high with all
+ *            waiters asleep, since releases would then wake nobody. So a normal waiter never sleeps
+ *            while TOKENS > 0: it uses up a token first, then sleeps. So the field is in the half
+ *            that it compares.
  * STARVING   4 bits. Waiters that have waited too long and moved to the starving lane. A permit is
  *            owed to each: everyone else may take only what exceeds STARVING.
  *
@@ -924,11 +925,10 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
  * back is no harm: then there is nothing free again. So every sleeper fell asleep when no permit
  * was free. Any permit that got free since came with a step of J2. By J1 that step's call reaches
  * each sleeper that can have one. A woken waiter that takes a permit makes such a step too, and so
- * wakes the next.
- * The dead can still take the call itself along: the woken thread dies, or is stopped, before it
- * takes the permit, or the giver dies between its step and the call. So no thread sleeps there for
- * longer than PLIM_SHARED_NAP_NS_ without looking again. A death costs a system call in each later
- * release (WAITERS is never 0 again), once perhaps such a delay, and no permit.
+ * wakes the next. A death can still lose the call itself. The woken thread dies, or is stopped,
+ * before it takes the permit; or the giver dies between its step and the call. So no thread sleeps
+ * there for longer than PLIM_SHARED_NAP_NS_ without looking again. A death costs a system call in
+ * each later release (WAITERS is never 0 again), once perhaps such a delay, and no permit.
  */
 struct plim_counter {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) word;
@@ -1015,8 +1015,8 @@ PLIM_STATIC_ASSERT_(PLIM_WAITERS_MAX == UINT32_MAX >> 13, "WAITERS is the top of
 
 /*
  * Each is a pure function of the word that was read. The operations below commit its result with
- * one compare-exchange, and start over from the newer word if that fails: so every decision is one
- * atomic step, and what the explorer drives is what ships.
+ * one compare-exchange, and start over from the newer word if that fails. So every decision is one
+ * atomic step, and the explorer drives the code that ships.
  */
 typedef struct plim_step {
     uint64_t word;          /* to be stored */
@@ -1045,8 +1045,8 @@ static inline uint32_t plim_entitled_(uint64_t w)
     return available <= 0 ? 0 : (uint32_t)available < starving ? (uint32_t)available : starving;
 }
 
-/* Ends every transition that may have made more permits free, or used up a token while some are:
- * restores I1 and I3, or J2, and says whom to wake for it. Exactly those are woken that are needed
+/* Ends every transition that may have freed permits, or used up a token while some are free.
+ * Restores I1 and I3, or J2, and says whom to wake for it. Exactly those are woken that are needed
  * and have not been: the wakes are the amounts by which tokens, or the entitled starving waiters,
  * grow. (I4 needs no restoring: a normal waiter never stops being one without dropping a token.) */
 static inline plim_step plim_settle_(uint64_t before, uint64_t after, int answer)
@@ -1094,8 +1094,8 @@ static inline uint64_t plim_one_waiter_(uint64_t w)
     return PLIM_SHARED_ && plim_waiters_(w) == PLIM_WAITERS_MAX ? 0 : PLIM_WAITERS_ONE_;
 }
 
-/* Take a permit, else register as a waiter if fewer than `limit` wait, else refuse: one decision,
- * so no more than the permits run and no more than the limit wait, at any instant. */
+/* Take a permit, else register as a waiter if fewer than `limit` wait, else refuse. This is one
+ * decision. So at any instant no more run than there are permits, and no more than `limit` wait. */
 static inline plim_step plim_admit_step_(uint64_t w, uint32_t limit)
 {
     plim_step step = plim_take_step_(w, 1);
@@ -1208,8 +1208,8 @@ static inline plim_step plim_wait_step_(uint64_t w, int lane, bool aged, bool ex
  * Its memory orders. A grant is an acquire and a gift a release: the thread that gets a permit sees
  * what another did before it gave that permit. All else that changes the word (registering, leaving
  * empty-handed, tokens, closing, reducing) publishes nothing and is relaxed. One word needs no
- * fence. Every change of it is a read-modify-write, so a grant synchronises with each earlier gift,
- * however many relaxed steps lie between (they continue its release sequence).
+ * fence. Every change of it is a read-modify-write. So a grant synchronises with each earlier gift,
+ * however many relaxed steps lie between: they continue its release sequence.
  *
  * The store is the last touch of the counter. The thread that got the permit may free it at once.
  * The wake-up call that follows uses its address as a name only. At worst it wakes a stranger that
@@ -1576,10 +1576,10 @@ PLIM_FAST_ bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_step 
  * What can be done with a counter: load, transition, commit; and the loop of a thread that waits.
  */
 
-/* A waiter is promoted to the starving lane when it is woken, finds nothing, and has waited this
- * long for each thread that waits, itself included. If the time were the same for all, everybody
- * would be promoted as soon as a turn of all waiters takes longer. Then every permit would be
- * handed over at the speed of a wake-up.
+/* A waiter is promoted to the starving lane when it is woken and finds nothing. It must have waited
+ * this long for each thread that waits, itself included. If the time were the same for all,
+ * everybody would be promoted as soon as a turn of all waiters takes longer. Then every permit
+ * would be handed over at the speed of a wake-up.
  *
  * Why nobody starves. Promotion comes with a wake-up, never by an alarm, and Linux wakes the thread
  * that has slept longest. (So does PLIM_PARK_CND; other systems do not say.) So waiters notice
@@ -1600,10 +1600,10 @@ PLIM_FAST_ bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_step 
  *       One that fails adds 1, one that sees a permit takes 1 off.
  * RARE  2 bits. After a failed spin, one thread in 16, 32, 64 or 2048 goes on for PLIM_TRY_NS_: it
  *       tries. Without that, two threads that hand over to each other and have once lost step never
- *       find it again: each wake-up takes longer than the other side looks, so that one sleeps too,
- *       and needs a wake-up again. A try adds 1, whatever its end, because a permit that comes so
- *       late is no gain by itself; a spin that sees a permit makes it 0. A try that sees one makes
- *       SHY 1: if the two are in step now, the next spins prove it.
+ *       find it again. Each wake-up takes longer than the other side looks, so that side sleeps,
+ *       too, and needs a wake-up again. A try adds 1, whatever its end, because a permit that comes
+ *       so late is no gain by itself. A spin that sees a permit makes it 0. A try that sees one
+ *       makes SHY 1: if the two are in step now, the next spins prove it.
  *
  * Both change in the step that takes the permit or registers the waiter, so they cost none. Where
  * spinning never helps, it soon costs a throw of dice per wait, and a try in two thousand.
@@ -1624,7 +1624,7 @@ typedef struct plim_spun_ {
     int64_t now; /* when it ended, or 0 if it took no look at the clock */
 } plim_spun_;
 
-/* What a spin was worth, written into the word. */
+/* Writes into the word how a spin ended. */
 static inline uint64_t plim_learn_(uint64_t w, int how)
 {
     uint32_t shy = plim_shy_(w), rare = plim_rare_(w);

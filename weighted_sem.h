@@ -347,7 +347,7 @@ static inline uint64_t weighted_sem_errors_dropped(const weighted_sem *w);
 /* ==== src/core/threads.h ====================================================================== */
 
 /* PLIM_PARK_CND, if defined, parks on mutexes and conditions instead of the system's wait on an
- * address; so it is done anyway where the system has none. Define it everywhere in a program or
+ * address. Where the system has none, this is defined anyway. Define it everywhere in a program or
  * nowhere: objects are larger then (see struct plim_counter). */
 #if !defined(PLIM_PARK_CND) && !defined(PLIM_PLATFORM) && !defined(__linux__) && \
     !defined(_WIN32) && !defined(__APPLE__)
@@ -691,8 +691,8 @@ static inline int64_t plim_deadline_(int64_t now, int64_t timeout_ns)
  *   plim_unpark_(counter, lane, count)         wake up to `count` sleepers of the lane
  *   plim_nap_(until)                           sleep until then, undisturbed
  *
- * A build that defines PLIM_PLATFORM as a file name, in quotes, takes them from that file instead:
- * so the schedule explorer and the memory-model checker drive this very code.
+ * A build that defines PLIM_PLATFORM as a file name, in quotes, takes them from that file instead.
+ * So the schedule explorer and the memory-model checker drive this very code.
  */
 enum { PLIM_LANE_NORMAL = 0, PLIM_LANE_STARVING = 1 }; /* low and high half of the word */
 #define PLIM_ALL_ UINT32_MAX /* wake every sleeper of a lane */
@@ -931,14 +931,15 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
  * WAITERS    19 bits. Threads registered to wait, in both lanes. +1 by the thread itself when it
  *            registers, -1 by the same thread in the step that ends its wait, whatever the end.
  *            So it is exact, and a bound on it (admit) is exact.
- * SPIN       4 bits. What spinning was worth lately; a hint that no decision of who gets a permit
- *            depends on. See "Spinning". Changed only in steps that change something else as well.
+ * SPIN       4 bits. How well spinning worked lately. It is a hint: no decision on who gets a
+ *            permit depends on it. See "Spinning". Changed only in steps that change something else
+ *            as well.
  * TOKENS     4 bits. Wake-ups of the normal lane that were issued and not yet used. Raised by
- *            settle, in the step that makes a permit available, by as many as it then wakes.
- *            Legal to be too high for a while (a permit was taken by a passer-by); illegal to be
- *            too high with all waiters asleep, since releases would then wake nobody. That is why
- *            a normal waiter never sleeps while TOKENS > 0 and why the field is in the half that
- *            it compares: it uses up a token first, then sleeps.
+ *            settle, in the step that makes a permit available, by as many as it then wakes. Legal
+ *            to be too high for a while (a newcomer took a permit). Illegal to be too high with all
+ *            waiters asleep, since releases would then wake nobody. So a normal waiter never sleeps
+ *            while TOKENS > 0: it uses up a token first, then sleeps. So the field is in the half
+ *            that it compares.
  * STARVING   4 bits. Waiters that have waited too long and moved to the starving lane. A permit is
  *            owed to each: everyone else may take only what exceeds STARVING.
  *
@@ -978,11 +979,10 @@ PLIM_SLOW_ bool plim_many_cpus_(void)
  * back is no harm: then there is nothing free again. So every sleeper fell asleep when no permit
  * was free. Any permit that got free since came with a step of J2. By J1 that step's call reaches
  * each sleeper that can have one. A woken waiter that takes a permit makes such a step too, and so
- * wakes the next.
- * The dead can still take the call itself along: the woken thread dies, or is stopped, before it
- * takes the permit, or the giver dies between its step and the call. So no thread sleeps there for
- * longer than PLIM_SHARED_NAP_NS_ without looking again. A death costs a system call in each later
- * release (WAITERS is never 0 again), once perhaps such a delay, and no permit.
+ * wakes the next. A death can still lose the call itself. The woken thread dies, or is stopped,
+ * before it takes the permit; or the giver dies between its step and the call. So no thread sleeps
+ * there for longer than PLIM_SHARED_NAP_NS_ without looking again. A death costs a system call in
+ * each later release (WAITERS is never 0 again), once perhaps such a delay, and no permit.
  */
 struct plim_counter {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) word;
@@ -1069,8 +1069,8 @@ PLIM_STATIC_ASSERT_(PLIM_WAITERS_MAX == UINT32_MAX >> 13, "WAITERS is the top of
 
 /*
  * Each is a pure function of the word that was read. The operations below commit its result with
- * one compare-exchange, and start over from the newer word if that fails: so every decision is one
- * atomic step, and what the explorer drives is what ships.
+ * one compare-exchange, and start over from the newer word if that fails. So every decision is one
+ * atomic step, and the explorer drives the code that ships.
  */
 typedef struct plim_step {
     uint64_t word;          /* to be stored */
@@ -1099,8 +1099,8 @@ static inline uint32_t plim_entitled_(uint64_t w)
     return available <= 0 ? 0 : (uint32_t)available < starving ? (uint32_t)available : starving;
 }
 
-/* Ends every transition that may have made more permits free, or used up a token while some are:
- * restores I1 and I3, or J2, and says whom to wake for it. Exactly those are woken that are needed
+/* Ends every transition that may have freed permits, or used up a token while some are free.
+ * Restores I1 and I3, or J2, and says whom to wake for it. Exactly those are woken that are needed
  * and have not been: the wakes are the amounts by which tokens, or the entitled starving waiters,
  * grow. (I4 needs no restoring: a normal waiter never stops being one without dropping a token.) */
 static inline plim_step plim_settle_(uint64_t before, uint64_t after, int answer)
@@ -1148,8 +1148,8 @@ static inline uint64_t plim_one_waiter_(uint64_t w)
     return PLIM_SHARED_ && plim_waiters_(w) == PLIM_WAITERS_MAX ? 0 : PLIM_WAITERS_ONE_;
 }
 
-/* Take a permit, else register as a waiter if fewer than `limit` wait, else refuse: one decision,
- * so no more than the permits run and no more than the limit wait, at any instant. */
+/* Take a permit, else register as a waiter if fewer than `limit` wait, else refuse. This is one
+ * decision. So at any instant no more run than there are permits, and no more than `limit` wait. */
 static inline plim_step plim_admit_step_(uint64_t w, uint32_t limit)
 {
     plim_step step = plim_take_step_(w, 1);
@@ -1262,8 +1262,8 @@ static inline plim_step plim_wait_step_(uint64_t w, int lane, bool aged, bool ex
  * Its memory orders. A grant is an acquire and a gift a release: the thread that gets a permit sees
  * what another did before it gave that permit. All else that changes the word (registering, leaving
  * empty-handed, tokens, closing, reducing) publishes nothing and is relaxed. One word needs no
- * fence. Every change of it is a read-modify-write, so a grant synchronises with each earlier gift,
- * however many relaxed steps lie between (they continue its release sequence).
+ * fence. Every change of it is a read-modify-write. So a grant synchronises with each earlier gift,
+ * however many relaxed steps lie between: they continue its release sequence.
  *
  * The store is the last touch of the counter. The thread that got the permit may free it at once.
  * The wake-up call that follows uses its address as a name only. At worst it wakes a stranger that
@@ -1630,10 +1630,10 @@ PLIM_FAST_ bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_step 
  * What can be done with a counter: load, transition, commit; and the loop of a thread that waits.
  */
 
-/* A waiter is promoted to the starving lane when it is woken, finds nothing, and has waited this
- * long for each thread that waits, itself included. If the time were the same for all, everybody
- * would be promoted as soon as a turn of all waiters takes longer. Then every permit would be
- * handed over at the speed of a wake-up.
+/* A waiter is promoted to the starving lane when it is woken and finds nothing. It must have waited
+ * this long for each thread that waits, itself included. If the time were the same for all,
+ * everybody would be promoted as soon as a turn of all waiters takes longer. Then every permit
+ * would be handed over at the speed of a wake-up.
  *
  * Why nobody starves. Promotion comes with a wake-up, never by an alarm, and Linux wakes the thread
  * that has slept longest. (So does PLIM_PARK_CND; other systems do not say.) So waiters notice
@@ -1654,10 +1654,10 @@ PLIM_FAST_ bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_step 
  *       One that fails adds 1, one that sees a permit takes 1 off.
  * RARE  2 bits. After a failed spin, one thread in 16, 32, 64 or 2048 goes on for PLIM_TRY_NS_: it
  *       tries. Without that, two threads that hand over to each other and have once lost step never
- *       find it again: each wake-up takes longer than the other side looks, so that one sleeps too,
- *       and needs a wake-up again. A try adds 1, whatever its end, because a permit that comes so
- *       late is no gain by itself; a spin that sees a permit makes it 0. A try that sees one makes
- *       SHY 1: if the two are in step now, the next spins prove it.
+ *       find it again. Each wake-up takes longer than the other side looks, so that side sleeps,
+ *       too, and needs a wake-up again. A try adds 1, whatever its end, because a permit that comes
+ *       so late is no gain by itself. A spin that sees a permit makes it 0. A try that sees one
+ *       makes SHY 1: if the two are in step now, the next spins prove it.
  *
  * Both change in the step that takes the permit or registers the waiter, so they cost none. Where
  * spinning never helps, it soon costs a throw of dice per wait, and a try in two thousand.
@@ -1678,7 +1678,7 @@ typedef struct plim_spun_ {
     int64_t now; /* when it ended, or 0 if it took no look at the clock */
 } plim_spun_;
 
-/* What a spin was worth, written into the word. */
+/* Writes into the word how a spin ended. */
 static inline uint64_t plim_learn_(uint64_t w, int how)
 {
     uint32_t shy = plim_shy_(w), rare = plim_rare_(w);
@@ -1990,7 +1990,7 @@ PLIM_FAST_ plim_node_ *plim_shift_(plim_list_ *list)
  * the lock and takes the waiter off its list. It gives `wake` its permit after the lock has been
  * released, which is the last touch. A wait that times out changes WAITING to LEAVING, and takes
  * itself off the list, under the lock. So a thread whose wait was ended does not touch the object
- * any more, and one that leaves by itself still counts as waiting until it is gone.
+ * any more. A thread that leaves by itself counts as waiting until it is gone.
  */
 typedef struct plim_waiter_ {
     plim_node_ node; /* the first member: a node of a list of waiters is one */
@@ -2160,9 +2160,9 @@ PLIM_FAST_ void plim_spin_unlock_(PLIM_ATOMIC_(uint64_t) * lock)
  * the word: see its sections.h.
  *
  * Why no waiter is forgotten. A thread decides under the lock, with the word frozen, that it has to
- * wait. It joins its list in the same section, and WATCHED stays set as long as it waits. So all
- * that could end the wait happens under the lock from then on, and the owner makes each such
- * section end the waits that it can.
+ * wait. It joins its list in the same section, and WATCHED stays set as long as it waits. From then
+ * on, everything that could end the wait happens under the lock. The owner makes each such section
+ * end the waits that it can.
  *
  * Memory orders. A fast change acquires when it takes something and releases when it gives
  * something back. Setting HELD is an acquire, so the holder sees what came with earlier gifts. (If
@@ -2181,8 +2181,8 @@ typedef struct plim_gate_ {
 
 /* The lock is held for some fifty nanoseconds, unless its holder was preempted. So looking for a
  * while is enough most of the time, and giving the holder a CPU most of the others. Each look takes
- * the cache line away from the holder, who is about to write to it: so they are few and far between
- * (four times as far made a start of weighted_sem.h half as long). */
+ * the cache line away from the holder, which is about to write to it. So looks are few and far
+ * between. (Four times as far made a start of weighted_sem.h half as long.) */
 enum { PLIM_SOON_ = 4, PLIM_LATER_ = 200 }; /* pauses between two looks */
 PLIM_SLOW_ void plim_gate_lock_slow_(plim_gate_ *gate, int pauses)
 {
@@ -2300,8 +2300,8 @@ static inline void plim_gate_init_(plim_gate_ *gate, uint64_t word)
  * cannot be had. So walks do not wait for each other either.
  *
  * A thread-local variable says where a thread is. With gcc and clang on Linux it is weak and
- * hidden: the linker keeps one of it, which all source files of a program or a shared library use.
- * C and C++ files share it. Elsewhere it is static: each source file has one. An object always uses
+ * hidden: the linker keeps one copy, which all source files of a program or a shared library use. C
+ * and C++ files share it. Elsewhere it is static: each source file has one. An object always uses
  * the variable of the file that initialised it. The name ends with the version of the core, so that
  * two releases in one program have one each.
  */
@@ -2392,8 +2392,8 @@ static inline void plim_set_edge_(plim_goal_ *goal, plim_goal_ *target)
 
 /* Sets what all places that a thread runs wait for; NULL ends it. `doubt` is NULL if the thread
  * that ends the wait takes the edge back. Else it is what this thread sleeps on, until it takes the
- * edge back itself. What a place carries waits for the place, and only while that waits: to run a
- * job writes nothing into it. */
+ * edge back itself. The goal that a place carries waits for the place, and only while the place
+ * waits. So running a job writes nothing into it. */
 PLIM_SLOW_ void plim_awaits_(plim_place_ *innermost, plim_goal_ *target, const plim_counter *doubt)
 {
     for (plim_place_ *at = innermost; at != NULL; at = at->outer) {
@@ -2423,8 +2423,8 @@ static inline bool plim_doubts_(const plim_goal_ *goal, int *doubts)
 }
 
 /* Whether the chain of waits that begins at target leads to this thread. If so, it is cut there,
- * while all of it is locked: so of those who find the same circle at the same time only one is
- * refused. */
+ * while all of it is locked. So if several threads find the same circle at the same time, only one
+ * is refused. */
 PLIM_SLOW_ bool plim_leads_here_(plim_goal_ *target, uint64_t self, const plim_counter *doubt)
 {
     plim_goal_ *path[PLIM_PATH_MAX_];
@@ -2556,9 +2556,9 @@ PLIM_SLOW_ uint64_t plim_held_(const void *object)
 #define PLIM_WORKERS_
 
 /*
- * Threads that serve an object, and what tells them from those of the program: they block its
- * signals, carry a name, and their end is noticed even if a job ends them. What is allocated, here
- * and for them, comes from PLIM_MALLOC.
+ * Threads that serve an object. Unlike the program's own, they block its signals, carry a name, and
+ * their end is noticed even if a job ends them. All memory, here and for them, comes from
+ * PLIM_MALLOC.
  *
  *   plim_worker_create_(&thread, stack_size, run, arg)
  *                                            a thread with signals blocked, unless the program
@@ -2705,10 +2705,9 @@ static inline int plim_worker_create_(plim_worker_thread *t, size_t stack_size,
 
 #elif defined(__linux__)
 
-/* Bit s - 1 stands for signal s. These are not blocked: those that a fault raises, which a handler
- * of the program may want to report, and 32 and 33, which belong to the C library. (4 ILL, 5 TRAP,
- * 6 ABRT, 7 BUS, 8 FPE, 11 SEGV, 31 SYS are the numbers of most machines, and harmless on the
- * others.) */
+/* Bit s - 1 stands for signal s. Two kinds are not blocked. A fault raises some, which a handler of
+ * the program may want to report. 32 and 33 belong to the C library. (4 ILL, 5 TRAP, 6 ABRT, 7 BUS,
+ * 8 FPE, 11 SEGV, 31 SYS are the numbers of most machines, and harmless on the others.) */
 #define PLIM_FAULTS_ 0xc00004f8u
 
 #if defined(__mips__)
@@ -2813,8 +2812,8 @@ static inline void plim_worker_begins_(const char *name)
  * Of the threads without a job, some search: they are awake, or being woken. The others are parked.
  * A thread parks in the section in which it has found no job. A section that adds a job later
  * rouses a parked thread, unless one searches. So no job is left while all sleep. A thread that has
- * slept for long cannot be roused any more: in the section in which it leaves, it looks for a job
- * once more.
+ * slept for long cannot be roused any more. It looks for a job once more in the section in which it
+ * leaves.
  */
 typedef struct plim_member_ {
     struct plim_member_ *next; /* of the vacant, or the gone */
@@ -3097,9 +3096,9 @@ typedef struct weighted_sem_run_ {
     plim_hold_ hold;
 } weighted_sem_run_;
 
-/* What the calls of the API do when their fast path does not do. init puts a pointer to these into
- * the semaphore. So a file that only acquires or starts contains its fast paths, and the rest is in
- * the file that initialises. */
+/* The slow paths of the API, for when a fast path does not suffice. init puts a pointer to these
+ * into the semaphore. So a file that only acquires or starts contains its fast paths, and the rest
+ * is in the file that initialises. */
 typedef struct weighted_sem_slow_ {
     int (*enter)(weighted_sem *w, uint64_t weight, int64_t timeout_ns, weighted_sem_task_ *task);
     int (*begin)(weighted_sem *w, uint64_t weight, weighted_sem_job *job, int64_t timeout_ns);
@@ -3183,8 +3182,8 @@ static inline void weighted_sem_sleeper_init_(weighted_sem_sleeper_ *sleeper)
 
 /* ==== src/weighted_sem/calls.h ================================================================ */
 
-/* The calls of the API, each with its fast path. What is not fast is reached through the table in
- * the semaphore. */
+/* The calls of the API, each with its fast path. Slow paths are reached through the table in the
+ * semaphore. */
 
 /* The fast way in, if it is open. */
 static inline bool weighted_sem_admit_fast_(weighted_sem *w, uint64_t weight, bool job)

@@ -21,8 +21,9 @@
  *   E1   ready <= entries, but for an entry that was refused just now
  *
  * An entry belongs to no job. So a job that waits for its turn there can be cancelled, expire or be
- * aborted like one in the queue, and its memory is its owner's at once. What is left in the
- * executor names only the bulkhead, which is not over before all entries have come back.
+ * aborted like one in the queue. Its memory is then its owner's at once. The entry that stays in
+ * the executor names only the bulkhead, and the bulkhead is not over before all entries have come
+ * back.
  */
 static inline bool bulkhead_is_stuck_(const bulkhead_job *job)
 {
@@ -64,8 +65,8 @@ static inline bool bulkhead_takes_another_(const bulkhead_blocked_ *at)
     return at->works != NULL && !bulkhead_is_stuck_(at->works->job);
 }
 
-/* How many workers will take a job as soon as they can: not those that are stuck, or wait for this
- * very bulkhead (`for_ever`: without a limit). */
+/* How many workers will take a job as soon as they can. Workers that are stuck, or wait for this
+ * very bulkhead (`for_ever`: without a limit), do not count. */
 PLIM_SLOW_ uint64_t bulkhead_able_(const bulkhead *b, bool for_ever)
 {
     uint64_t able = b->crew.threads - b->stuck;

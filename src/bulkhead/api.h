@@ -36,9 +36,8 @@ typedef enum bulkhead_outcome {
     BULKHEAD_TIMED_OUT, /* run_timeout_ns passed; the body may still run */
     BULKHEAD_EXPIRED,   /* start_within_ns passed and it had not begun */
     BULKHEAD_CANCELLED, /* by bulkhead_cancel, before it began or between two attempts */
-    BULKHEAD_ABORTED    /* while it did not run: by a close; because the executor refused it; or
-                           because no thread was left for it, and all workers wait for this
-                           bulkhead */
+    BULKHEAD_ABORTED    /* it did not run, and was closed; or the executor refused it; or no thread
+                           was left for it, and all workers wait for this bulkhead */
 } bulkhead_outcome;
 
 typedef enum bulkhead_event_type {
@@ -103,9 +102,10 @@ typedef struct bulkhead_options {
  *     int (*run)(bulkhead_job *job);     required; 0 is success, BULKHEAD_LATER: see
  *                                        bulkhead_finish; anything else is its error
  *     void *arg;                         yours
- *     void (*done)(bulkhead_job *job);   called once when it has ended, in whatever way, on the
- *                                        thread that ended it: a worker, the supervisor, or a
- *                                        thread that cancels, closes or finishes (NULL: nothing)
+ *     void (*done)(bulkhead_job *job);   called once when it has ended, in whatever way (NULL:
+ *                                        nothing). It runs on the thread that ended the job: a
+ *                                        worker, the supervisor, or a thread that cancels, closes
+ *                                        or finishes
  *     bool detached;                     done is the last touch: it may free or resubmit the job,
  *                                        and no thread may wait for it. After a run timeout done is
  *                                        called when the body has returned. You may cancel it as
@@ -244,9 +244,9 @@ static inline int bulkhead_leave(bulkhead *b);
 static inline int bulkhead_invoke(bulkhead *b, int (*fn)(void *), void *arg, int *result);
 
 /* Hands the job over. It runs when a permit is free, in order. *job must stay where it is until it
- * is done. If the queue is full, this blocks until a place is free (without a queue: a permit), for
- * as long as timeout_ns in the options says. On a sync bulkhead it waits for a permit as enter
- * does, runs the job on this thread, and returns when the job is done.
+ * is done. If the queue is full, this blocks until a place is free (without a queue: a permit).
+ * timeout_ns in the options says how long. On a sync bulkhead it waits for a permit as enter does,
+ * runs the job on this thread, and returns when the job is done.
  *
  * Returns 0; EAGAIN: full, no thread, or the executor refused; ETIMEDOUT; ESHUTDOWN; EDEADLK;
  * EINVAL: no run, or negative times; EBUSY: it is in flight; ENOMEM. On an error run and done are
@@ -278,9 +278,8 @@ static inline int bulkhead_reclaim(bulkhead_job *job, int64_t timeout_ns);
 static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job);
 
 /* Call it inside run, or until finish, to learn whether the result is still wanted. Never blocks.
- * Returns true once one of these has happened: a thread has cancelled the job; its run timeout has
- * passed; the bulkhead was closed with ABORT, or with a DRAIN whose time has passed. Memory order:
- * relaxed. */
+ * Returns true after any of these: a thread has cancelled the job; its run timeout has passed; the
+ * bulkhead was closed with ABORT, or with a DRAIN whose time is over. Memory order: relaxed. */
 static inline bool bulkhead_job_cancelled(const bulkhead_job *job);
 
 /* Call it inside run when what worker_start has made is broken. When this attempt has ended, the

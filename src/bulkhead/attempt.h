@@ -146,8 +146,8 @@ PLIM_CALLED_ void bulkhead_end_awaits_(bulkhead *b, bulkhead_section_ *s, bulkhe
 }
 
 /* Says that the job is DONE, or OVERDUE: the last touch of it, so a release, for the acquire in
- * bulkhead_is_done_. Nobody who waits is forgotten: a thread joins the waiters under the lock, if
- * the job is not past that phase, and this is under the lock, too. */
+ * bulkhead_is_done_. No waiter is forgotten. A thread joins the waiters under the lock, if the job
+ * is not past that phase, and this runs under the lock, too. */
 PLIM_FAST_ void bulkhead_release_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                   uint64_t phase)
 {
@@ -395,10 +395,10 @@ PLIM_SLOW_ void bulkhead_tell_end_(bulkhead *b, const bulkhead_attempt_end_ *end
     }
 }
 
-/* Decides what the end of the attempt means, and runs code of the program if that is to be done
- * with the permit still held: done is part of the job. Not if the job is detached: then done may
- * submit it again, and finds the permit free. Nor if there will be another attempt: that may begin,
- * and end the job, while on_event hears of this one. So no event names the job then. */
+/* Decides what the end of the attempt means. Runs code of the program that has to run while the
+ * permit is still held: done is part of the job. Not if the job is detached: then done may submit
+ * it again, and finds the permit free. Nor if there will be another attempt: that may begin, and
+ * end the job, while on_event hears of this one. So no event names the job then. */
 PLIM_SLOW_ void bulkhead_end_attempt_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                       int result, bool again, bulkhead_attempt_end_ *end)
 {
@@ -423,8 +423,8 @@ PLIM_SLOW_ void bulkhead_end_attempt_(bulkhead *b, bulkhead_section_ *s, bulkhea
     }
 }
 
-/* The permit is free, with all that follows from it; and those who wait for the job go on, unless
- * code of the program comes first. */
+/* Frees the permit, with all that follows from it. Threads that wait for the job go on, unless code
+ * of the program comes first. */
 static inline void bulkhead_pass_permit_(bulkhead *b, bulkhead_section_ *s,
                                          const bulkhead_attempt_end_ *end)
 {

@@ -1,5 +1,5 @@
-/* The calls of the API, each with its fast path. What is not fast is reached through the table in
- * the bulkhead. */
+/* The calls of the API, each with its fast path. Slow paths are reached through the table in the
+ * bulkhead. */
 
 /* The calling thread is giving a permit back: one of its own, for which it stays, or NULL. */
 static inline void bulkhead_forget_(bulkhead *b, const bulkhead_stay_ *stay)

@@ -157,12 +157,12 @@ PLIM_SLOW_ void bulkhead_break_(bulkhead *b, bulkhead_section_ *s)
 }
 
 /*
- * From here on the calling thread waits: for the job, or by the waiter. If it is a worker, there is
- * one fewer to take what is ready: so others are woken or hired, as B1 asks. bulkhead_unblock_ ends
- * that.
+ * From here on the calling thread waits: for the job, or by the waiter. If it is a worker, one
+ * fewer is there to take ready jobs. So others are woken or hired, as B1 asks. bulkhead_unblock_
+ * ends that.
  *
- * A thread may be here twice: when a wait has ended jobs that nobody can run, it calls their done,
- * and that may wait as well. Then only the inner wait counts.
+ * A thread may be here twice. When a wait has ended jobs that no thread can run, it calls their
+ * done, and a done may wait as well. Then only the inner wait counts.
  */
 PLIM_SLOW_ void bulkhead_block_(bulkhead *b, bulkhead_section_ *s, bulkhead_blocked_ *self,
                                 bulkhead_job *job, plim_waiter_ *waiter)

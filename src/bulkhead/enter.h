@@ -168,7 +168,7 @@ PLIM_CALLED_ int bulkhead_leave_slow_(bulkhead *b)
     return error;
 }
 
-/* What goes with leaving comes first: with the permit, the bulkhead may go. */
+/* All other work of leaving comes first: once the permit is back, the bulkhead may be gone. */
 PLIM_SLOW_ int bulkhead_leave_hooked_(bulkhead *b, int result, bulkhead_stay_ *stay)
 {
     bulkhead_section_ s = bulkhead_lock_(b);

@@ -12,8 +12,8 @@ PLIM_SLOW_ void bulkhead_idle_(bulkhead *b)
     bulkhead_unlock_(b, &s);
 }
 
-/* The executor has refused an entry. If that leaves a job without one, the job is taken back: the
- * one that is just being submitted, which is then refused, too (EAGAIN), or else the newest. */
+/* The executor has refused an entry. If that leaves a job without one, a job is taken back. That is
+ * the job that is just being submitted, which is then refused, too (EAGAIN), or else the newest. */
 PLIM_SLOW_ int bulkhead_entry_refused_(bulkhead *b, const bulkhead_past_ *mine)
 {
     int error = 0;
@@ -90,8 +90,8 @@ PLIM_SLOW_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s)
 
 /*
  * Calls the body. In the meantime the thread's place carries the job, as it would an event loop of
- * loop_scheduler.h. So a wait in the body finds a loop, or a job of another bulkhead, that waits
- * for this job, if it would come back to it.
+ * loop_scheduler.h. So a wait in the body that would close a circle finds the loop, or the job of
+ * another bulkhead, that waits for this job.
  */
 PLIM_FAST_ int bulkhead_run_body_(bulkhead_stay_ *self, bulkhead_job *job)
 {

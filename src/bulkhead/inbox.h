@@ -1,13 +1,13 @@
 /* The inbox: jobs that took the fast way, until a holder of the lock takes them out. */
 
 /*
- * A submit that takes the fast way makes two steps: it gets a permit or a place from the word, and
- * then pushes its job here. Between the two the job is on its way, and only its submitter knows it.
- * All jobs are taken out at once, under the lock, in the order in which they came: that is their
- * place in the line.
+ * A submit on the fast way makes two steps. It gets a permit or a place from the word, and then
+ * pushes its job here. Between the two the job is on its way, and only its submitter knows it. All
+ * jobs are taken out at once, under the lock, in the order in which they came: that is their place
+ * in the line.
  *
- * The inbox is one word: a pointer to the job that came last, which leads to the one before it, and
- * in the lowest bits a summons. It says whether a submitter has to attend:
+ * The inbox is one word: a pointer to the job that came last, and in the lowest bits a summons.
+ * Each job leads to the one before it. It says whether a submitter has to attend:
  *
  *   NONE       a worker searches, or was just woken to do so: the section in which it stops looks
  *              here

@@ -133,8 +133,8 @@ PLIM_SLOW_ int bulkhead_sleep_(bulkhead *b, bulkhead_job *job, bulkhead_await_ *
     return error;
 }
 
-/* A section to wait for a job. If it came too late for an abort, what that left is ours to
- * conclude, which may be this very job: so that is done before, and once more. */
+/* A section to wait for a job. If it came too late for an abort, the jobs that the abort left are
+ * ours to conclude. This very job may be among them. So that is done before, and once more. */
 PLIM_SLOW_ bulkhead_section_ bulkhead_lock_to_wait_(bulkhead *b)
 {
     bulkhead_section_ s = b->slow->lock(b);

@@ -4,11 +4,11 @@
 PLIM_SLOW_ void bulkhead_limit_to_(bulkhead *b, uint64_t permits);
 
 /*
- * Tells the limiter of a run that began then, and must not take longer than `limit` (0: as long as
- * it likes); and does as it says. The permit of the run is still held. Under no lock: the limiter
- * is the program's. So of two threads the one that was told less may come last; then the next run
- * puts it right. How many run is known but for a moment: a permit that has just come back may be
- * among them, and a resize come between the two looks.
+ * Reports a run to the limiter, and does what it answers. The run began then, and must not take
+ * longer than `limit` (0: as long as it likes). The permit of the run is still held. Under no lock:
+ * the limiter is the program's. So of two threads the one that was told less may come last; then
+ * the next run puts it right. The number of runs is only nearly known: a permit that has just come
+ * back may be among them, and a resize may come between the two looks.
  *
  * The run timeout of a job counts as soon as it has passed, see bulkhead_conclude_. But when the
  * body returns, if the job is detached, or the bulkhead sync.

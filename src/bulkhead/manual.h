@@ -131,9 +131,9 @@
  *                With BULKHEAD_UNFAIR, callers of enter may pass a waiter, until it has been woken
  *                in vain once. That is faster under contention.
  *   Outcome      Every accepted job ends exactly once, whatever happens: SUCCEEDED, FAILED,
- *                TIMED_OUT, EXPIRED, CANCELLED or ABORTED. done is called once, then the permit is
- *                given back, then waiters are released. (Detached: the permit, then done.) A job
- *                that goes on without a thread and is never finished never ends.
+ *                TIMED_OUT, EXPIRED, CANCELLED or ABORTED. First done is called, once. Then the
+ *                permit is given back, and then waiters are released. (Detached: the permit, then
+ *                done.) A job that goes on without a thread and is never finished never ends.
  *   Waiting      A wait that gives up leaves nothing behind. Each event that lets somebody in does
  *                so at once: a leave, the end of a job, a cancel, a timeout, a resize.
  *   Progress     While nobody waits, taking a free permit is one atomic read-modify-write, and
@@ -165,9 +165,9 @@
  *                  that thread ends without leaving, the check may mistake a new thread for it,
  *                  until another thread leaves for it.) It does not know other threads that have
  *                  entered, since any thread may leave for them.
- *                - A wait or invoke also gets EDEADLK if it would close a circle: the thread waits
- *                  for a job that waits, directly or through others, for this thread. The circle
- *                  may lead through running jobs of other bulkheads, and through the event loops of
+ *                - A wait or invoke also gets EDEADLK if it would close a circle: its job waits,
+ *                  directly or through others, for this very thread. The circle may lead through
+ *                  running jobs of other bulkheads, and through the event loops of
  *                  loop_scheduler.h. All of it must be in one linked image (a program or a shared
  *                  library), and no more than 63 long. (A weak, hidden thread-local variable of the
  *                  image notes what a thread runs. gcc and clang on Linux have that. Elsewhere the
@@ -203,10 +203,10 @@
  *   Sync         Jobs of a sync bulkhead run on the thread that submits them. That thread also
  *                waits for their delays and retries. A job is accepted when it has its permit. No
  *                figure counts a delay before that, and a close ends it. A run timeout is noticed
- *                when the body returns, or is finished. Before another thread cancels such a job or
- *                waits for it, it must know that the job was accepted, for instance because its run
- *                has told it. If a done submits the next job, that runs one call deeper on the same
- *                stack. So it does on an executor that runs jobs on the spot.
+ *                when the body returns, or is finished. Another thread may cancel such a job, or
+ *                wait for it, only when it knows that the job was accepted, for instance from its
+ *                run. If a done submits the next job, that runs one call deeper on the same stack.
+ *                So it does on an executor that runs jobs on the spot.
  *   Signals      No call is safe in a signal handler. No signal ends a wait: there is no EINTR.
  *   Processes    Not shared between processes. In the child after fork(), close and destroy return
  *                0 at once and touch nothing, so a destructor of yours may call them. Make no other

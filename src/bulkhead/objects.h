@@ -27,12 +27,12 @@
  * A job that is AWAY has left its runner, and is listed in running. The thread that finishes it is
  * its runner from then on; a second one finds it FINISHED.
  *
- * A job of a sync bulkhead is RUNNING from when it is accepted, also while it waits between two
- * attempts, and then ENDING; its permit is given back after done, unless it is detached.
+ * A job of a sync bulkhead is RUNNING from when it is accepted, even while it waits between two
+ * attempts, and then ENDING. Its permit is given back after done, unless it is detached.
  *
  * From DELAYED, QUEUED and READY it also goes to ENDING: by cancel, by an abort, by the supervisor
- * when it expires, or when nobody can be had to run it. A submit that learns the latter takes its
- * own job back instead: then the job is what it was before.
+ * when it expires, or if no thread is left to run it. A submit that learns the latter takes its own
+ * job back instead: then the job is what it was before.
  */
 enum {
     BULKHEAD_NEW_,      /* not submitted yet */
@@ -136,9 +136,9 @@ typedef struct bulkhead_worker_ {
     struct bulkhead_worker_ *next; /* of all */
 } bulkhead_worker_;
 
-/* What the calls of the API do when their fast path does not do. init puts a pointer to these into
- * the bulkhead. So a file that only enters or submits contains its fast paths, and the rest is in
- * the file that initialises. */
+/* The slow paths of the API, for when a fast path does not suffice. init puts a pointer to these
+ * into the bulkhead. So a file that only enters or submits contains its fast paths, and the rest is
+ * in the file that initialises. */
 typedef struct bulkhead_slow_ {
     int (*enter)(bulkhead *b, int64_t timeout_ns, int full);
     void (*entered)(bulkhead *b, int64_t since);
@@ -163,7 +163,7 @@ typedef struct bulkhead_slow_ {
     void (*unlock)(struct bulkhead *b, struct bulkhead_section_ *s);
 } bulkhead_slow_;
 
-/* What init was told, with the defaults filled in. */
+/* The options, with the defaults filled in. */
 typedef struct bulkhead_fixed_ {
     uint32_t flags, attempts; /* flags: with BULKHEAD_EVENTS_ */
     int type;

@@ -131,7 +131,7 @@ PLIM_SLOW_ void bulkhead_leave_summons_(bulkhead *b, bulkhead_section_ *s);
 
 PLIM_SLOW_ void bulkhead_break_(bulkhead *b, bulkhead_section_ *s);
 
-/* Ends the section. What it has left to do is done by bulkhead_after_, which must follow. */
+/* Ends the section. bulkhead_after_ does what it has left to do, and must follow. */
 PLIM_CALLED_ void bulkhead_let_go_(bulkhead *b, bulkhead_section_ *s)
 {
     if (b->fixed.crewed && (b->crew.searching == 0 || b->summons != 0)) {

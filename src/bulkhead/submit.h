@@ -204,8 +204,8 @@ static inline int bulkhead_refuse_early_(const bulkhead *b, int64_t timeout_ns)
 
 enum { BULKHEAD_RUNS_AT_ONCE_ = -3, BULKHEAD_HAS_A_PLACE_ = -2, BULKHEAD_WANTS_ROOM_ = -1 };
 
-/* What becomes of a job, under the lock: one of these, or why it is refused. Changes nothing. A
- * caller that waits for it waits at most wait_ns until it begins; others pass 0. */
+/* The fate of a job, under the lock: one of these, or the error with which it is refused. Changes
+ * nothing. A caller that waits for it waits at most wait_ns until it begins; others pass 0. */
 static inline int bulkhead_decide_(const bulkhead *b, const bulkhead_section_ *s,
                                    const bulkhead_job *job, int64_t timeout_ns, int64_t wait_ns)
 {

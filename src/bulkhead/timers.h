@@ -1,8 +1,8 @@
 /* Timers: when a job is due, expires, or has run too long. */
 
 /*
- * A job needs one timer at a time, which is part of it: until it is due, until it expires, until
- * its run timeout. src/core/timers.h keeps them.
+ * A job needs one timer at a time, which is part of it: for its delay, its expiry or its run
+ * timeout. src/core/timers.h keeps them.
  *
  * The run timeout of a job that a worker runs needs none, as arming one takes longer than most
  * jobs. The worker notes when it would pass (run_until). `look` is not after any of these times, so

@@ -86,7 +86,7 @@ static inline void bulkhead_advance_(bulkhead *b, int stage)
     b->stage = b->stage < stage ? stage : b->stage;
 }
 
-/* Sends away all that wait. What is ready comes before what is queued. */
+/* Sends away all that wait. Ready jobs come before queued ones. */
 PLIM_SLOW_ void bulkhead_abort_(bulkhead *b, bulkhead_section_ *s)
 {
     plim_list_ *lists[] = {&b->ready_jobs, &b->queue, &b->later};

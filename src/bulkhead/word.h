@@ -30,13 +30,13 @@
  * rightly. A thread that cannot take the fast way holds the lock and freezes the word. Then both
  * counts are exact before a caller is refused or has to wait: see bulkhead_freeze_.
  *
- * `reckoning` goes up when a lazy count appears, and again when none is left. So a refusal needs no
- * lock if it finds the same even number before and after it has read the word: then the word was
+ * `reckoning` goes up when a lazy count appears, and again when none is left. So a refusal that
+ * finds the same even number before and after it reads the word needs no lock: then the word was
  * exact when it was read.
  *
- * Why no waiter is forgotten. All that may let one in ends in bulkhead_grant_, in the same section:
- * permits that come back, places in the queue that get free, limits that grow. A worker that only
- * takes the next job gives its permit to the first in the queue. Jobs that are on their way are the
+ * Why no waiter is forgotten. Whatever may let one in ends in bulkhead_grant_, in the same section:
+ * a permit that comes back, a place that gets free, a limit that grows. A worker that only takes
+ * the next job gives its permit to the first in the queue. Jobs that are on their way are the
  * inbox's business: see inbox.h.
  */
 #define BULKHEAD_CLOSED_ ((uint64_t)1 << 2)

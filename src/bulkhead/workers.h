@@ -43,8 +43,8 @@ PLIM_CALLED_ bulkhead_job *bulkhead_take_job_(bulkhead *b, bulkhead_section_ *s,
     return bulkhead_take_job_fast_(b, s, self);
 }
 
-/* Looks for a job without the lock, before going to sleep: the first looks are close together, then
- * the CPU is offered to others in between. Not if many do so already. */
+/* Looks for a job without the lock, before going to sleep. The first looks are close together;
+ * later ones offer the CPU to others in between. Not if many do so already. */
 static inline void bulkhead_look_(bulkhead *b, bool on)
 {
     for (int i = 0; on && i < PLIM_SPIN && plim_load_relaxed_(&b->ready) == 0; i++) {
@@ -62,8 +62,8 @@ enum { BULKHEAD_SEARCHERS_ = 16 }; /* one more worker without a job sleeps at on
 #endif
 
 /* Finds a job, asleep if need be. The worker counts as searching; NULL: it is to end. One that has
- * slept for too long ends, too. B1 holds nevertheless: it looks once more in the section in which
- * it leaves, and until then a section that makes a job ready passes it over and hires another. */
+ * slept for too long ends, too. B1 holds nevertheless. The worker looks once more in the section in
+ * which it leaves. Until then a section that makes a job ready passes it over and hires another. */
 PLIM_CALLED_ bulkhead_job *bulkhead_search_(bulkhead_worker_ *self, bool look)
 {
     bulkhead *b = self->owner;
@@ -195,9 +195,9 @@ PLIM_FAST_ bool bulkhead_ends_plainly_(const bulkhead *b, const bulkhead_job *jo
     return result == 0 && b->fixed.plain && (job->done == NULL || job->detached) && !job->renews_;
 }
 
-/* Ends a section, which is short if it has left nothing to do. That the summons is right already is
- * only for speed, but not that none is left for a permit that is spare: if it was taken, its
- * submitter will attend. */
+/* Ends a section, which is short if it has left nothing to do. A summons that is right already is
+ * only for speed. But none may be left for a spare permit: if that was taken, its submitter will
+ * attend. */
 PLIM_FAST_ void bulkhead_unlock_fast_(bulkhead *b, bulkhead_section_ *s)
 {
     const bool summoned = b->crew.searching != 0

@@ -11,8 +11,8 @@
  *
  * Why no wake-up is lost. `resume` is called once if give_up has not returned true. It may be
  * called before the loop's thread has noted that the coroutine waits. It queues a task on that very
- * thread, which runs after that. Why nothing is touched too late: resume is the last touch of the
- * limiter's side, and the loop stays as long as it counts a coroutine that waits.
+ * thread, which runs after that. Why nothing is touched too late: resume is the last touch from the
+ * limiter's side. The loop stays as long as it counts a coroutine that waits.
  */
 typedef struct plim_await_ {
     /* The loop's. */

@@ -19,14 +19,15 @@
  * WAITERS    19 bits. Threads registered to wait, in both lanes. +1 by the thread itself when it
  *            registers, -1 by the same thread in the step that ends its wait, whatever the end.
  *            So it is exact, and a bound on it (admit) is exact.
- * SPIN       4 bits. What spinning was worth lately; a hint that no decision of who gets a permit
- *            depends on. See "Spinning". Changed only in steps that change something else as well.
+ * SPIN       4 bits. How well spinning worked lately. It is a hint: no decision on who gets a
+ *            permit depends on it. See "Spinning". Changed only in steps that change something else
+ *            as well.
  * TOKENS     4 bits. Wake-ups of the normal lane that were issued and not yet used. Raised by
- *            settle, in the step that makes a permit available, by as many as it then wakes.
- *            Legal to be too high for a while (a permit was taken by a passer-by); illegal to be
- *            too high with all waiters asleep, since releases would then wake nobody. That is why
- *            a normal waiter never sleeps while TOKENS > 0 and why the field is in the half that
- *            it compares: it uses up a token first, then sleeps.
+ *            settle, in the step that makes a permit available, by as many as it then wakes. Legal
+ *            to be too high for a while (a newcomer took a permit). Illegal to be too high with all
+ *            waiters asleep, since releases would then wake nobody. So a normal waiter never sleeps
+ *            while TOKENS > 0: it uses up a token first, then sleeps. So the field is in the half
+ *            that it compares.
  * STARVING   4 bits. Waiters that have waited too long and moved to the starving lane. A permit is
  *            owed to each: everyone else may take only what exceeds STARVING.
  *
@@ -66,11 +67,10 @@
  * back is no harm: then there is nothing free again. So every sleeper fell asleep when no permit
  * was free. Any permit that got free since came with a step of J2. By J1 that step's call reaches
  * each sleeper that can have one. A woken waiter that takes a permit makes such a step too, and so
- * wakes the next.
- * The dead can still take the call itself along: the woken thread dies, or is stopped, before it
- * takes the permit, or the giver dies between its step and the call. So no thread sleeps there for
- * longer than PLIM_SHARED_NAP_NS_ without looking again. A death costs a system call in each later
- * release (WAITERS is never 0 again), once perhaps such a delay, and no permit.
+ * wakes the next. A death can still lose the call itself. The woken thread dies, or is stopped,
+ * before it takes the permit; or the giver dies between its step and the call. So no thread sleeps
+ * there for longer than PLIM_SHARED_NAP_NS_ without looking again. A death costs a system call in
+ * each later release (WAITERS is never 0 again), once perhaps such a delay, and no permit.
  */
 struct plim_counter {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) word;
@@ -157,8 +157,8 @@ PLIM_STATIC_ASSERT_(PLIM_WAITERS_MAX == UINT32_MAX >> 13, "WAITERS is the top of
 
 /*
  * Each is a pure function of the word that was read. The operations below commit its result with
- * one compare-exchange, and start over from the newer word if that fails: so every decision is one
- * atomic step, and what the explorer drives is what ships.
+ * one compare-exchange, and start over from the newer word if that fails. So every decision is one
+ * atomic step, and the explorer drives the code that ships.
  */
 typedef struct plim_step {
     uint64_t word;          /* to be stored */
@@ -187,8 +187,8 @@ static inline uint32_t plim_entitled_(uint64_t w)
     return available <= 0 ? 0 : (uint32_t)available < starving ? (uint32_t)available : starving;
 }
 
-/* Ends every transition that may have made more permits free, or used up a token while some are:
- * restores I1 and I3, or J2, and says whom to wake for it. Exactly those are woken that are needed
+/* Ends every transition that may have freed permits, or used up a token while some are free.
+ * Restores I1 and I3, or J2, and says whom to wake for it. Exactly those are woken that are needed
  * and have not been: the wakes are the amounts by which tokens, or the entitled starving waiters,
  * grow. (I4 needs no restoring: a normal waiter never stops being one without dropping a token.) */
 static inline plim_step plim_settle_(uint64_t before, uint64_t after, int answer)
@@ -236,8 +236,8 @@ static inline uint64_t plim_one_waiter_(uint64_t w)
     return PLIM_SHARED_ && plim_waiters_(w) == PLIM_WAITERS_MAX ? 0 : PLIM_WAITERS_ONE_;
 }
 
-/* Take a permit, else register as a waiter if fewer than `limit` wait, else refuse: one decision,
- * so no more than the permits run and no more than the limit wait, at any instant. */
+/* Take a permit, else register as a waiter if fewer than `limit` wait, else refuse. This is one
+ * decision. So at any instant no more run than there are permits, and no more than `limit` wait. */
 static inline plim_step plim_admit_step_(uint64_t w, uint32_t limit)
 {
     plim_step step = plim_take_step_(w, 1);

@@ -37,8 +37,8 @@
  * Of the threads without a job, some search: they are awake, or being woken. The others are parked.
  * A thread parks in the section in which it has found no job. A section that adds a job later
  * rouses a parked thread, unless one searches. So no job is left while all sleep. A thread that has
- * slept for long cannot be roused any more: in the section in which it leaves, it looks for a job
- * once more.
+ * slept for long cannot be roused any more. It looks for a job once more in the section in which it
+ * leaves.
  */
 typedef struct plim_member_ {
     struct plim_member_ *next; /* of the vacant, or the gone */

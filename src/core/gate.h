@@ -18,9 +18,9 @@
  * the word: see its sections.h.
  *
  * Why no waiter is forgotten. A thread decides under the lock, with the word frozen, that it has to
- * wait. It joins its list in the same section, and WATCHED stays set as long as it waits. So all
- * that could end the wait happens under the lock from then on, and the owner makes each such
- * section end the waits that it can.
+ * wait. It joins its list in the same section, and WATCHED stays set as long as it waits. From then
+ * on, everything that could end the wait happens under the lock. The owner makes each such section
+ * end the waits that it can.
  *
  * Memory orders. A fast change acquires when it takes something and releases when it gives
  * something back. Setting HELD is an acquire, so the holder sees what came with earlier gifts. (If
@@ -39,8 +39,8 @@ typedef struct plim_gate_ {
 
 /* The lock is held for some fifty nanoseconds, unless its holder was preempted. So looking for a
  * while is enough most of the time, and giving the holder a CPU most of the others. Each look takes
- * the cache line away from the holder, who is about to write to it: so they are few and far between
- * (four times as far made a start of weighted_sem.h half as long). */
+ * the cache line away from the holder, which is about to write to it. So looks are few and far
+ * between. (Four times as far made a start of weighted_sem.h half as long.) */
 enum { PLIM_SOON_ = 4, PLIM_LATER_ = 200 }; /* pauses between two looks */
 PLIM_SLOW_ void plim_gate_lock_slow_(plim_gate_ *gate, int pauses)
 {

@@ -23,8 +23,8 @@
  * cannot be had. So walks do not wait for each other either.
  *
  * A thread-local variable says where a thread is. With gcc and clang on Linux it is weak and
- * hidden: the linker keeps one of it, which all source files of a program or a shared library use.
- * C and C++ files share it. Elsewhere it is static: each source file has one. An object always uses
+ * hidden: the linker keeps one copy, which all source files of a program or a shared library use. C
+ * and C++ files share it. Elsewhere it is static: each source file has one. An object always uses
  * the variable of the file that initialised it. The name ends with the version of the core, so that
  * two releases in one program have one each.
  */
@@ -115,8 +115,8 @@ static inline void plim_set_edge_(plim_goal_ *goal, plim_goal_ *target)
 
 /* Sets what all places that a thread runs wait for; NULL ends it. `doubt` is NULL if the thread
  * that ends the wait takes the edge back. Else it is what this thread sleeps on, until it takes the
- * edge back itself. What a place carries waits for the place, and only while that waits: to run a
- * job writes nothing into it. */
+ * edge back itself. The goal that a place carries waits for the place, and only while the place
+ * waits. So running a job writes nothing into it. */
 PLIM_SLOW_ void plim_awaits_(plim_place_ *innermost, plim_goal_ *target, const plim_counter *doubt)
 {
     for (plim_place_ *at = innermost; at != NULL; at = at->outer) {
@@ -146,8 +146,8 @@ static inline bool plim_doubts_(const plim_goal_ *goal, int *doubts)
 }
 
 /* Whether the chain of waits that begins at target leads to this thread. If so, it is cut there,
- * while all of it is locked: so of those who find the same circle at the same time only one is
- * refused. */
+ * while all of it is locked. So if several threads find the same circle at the same time, only one
+ * is refused. */
 PLIM_SLOW_ bool plim_leads_here_(plim_goal_ *target, uint64_t self, const plim_counter *doubt)
 {
     plim_goal_ *path[PLIM_PATH_MAX_];

@@ -5,10 +5,10 @@
  * What can be done with a counter: load, transition, commit; and the loop of a thread that waits.
  */
 
-/* A waiter is promoted to the starving lane when it is woken, finds nothing, and has waited this
- * long for each thread that waits, itself included. If the time were the same for all, everybody
- * would be promoted as soon as a turn of all waiters takes longer. Then every permit would be
- * handed over at the speed of a wake-up.
+/* A waiter is promoted to the starving lane when it is woken and finds nothing. It must have waited
+ * this long for each thread that waits, itself included. If the time were the same for all,
+ * everybody would be promoted as soon as a turn of all waiters takes longer. Then every permit
+ * would be handed over at the speed of a wake-up.
  *
  * Why nobody starves. Promotion comes with a wake-up, never by an alarm, and Linux wakes the thread
  * that has slept longest. (So does PLIM_PARK_CND; other systems do not say.) So waiters notice
@@ -29,10 +29,10 @@
  *       One that fails adds 1, one that sees a permit takes 1 off.
  * RARE  2 bits. After a failed spin, one thread in 16, 32, 64 or 2048 goes on for PLIM_TRY_NS_: it
  *       tries. Without that, two threads that hand over to each other and have once lost step never
- *       find it again: each wake-up takes longer than the other side looks, so that one sleeps too,
- *       and needs a wake-up again. A try adds 1, whatever its end, because a permit that comes so
- *       late is no gain by itself; a spin that sees a permit makes it 0. A try that sees one makes
- *       SHY 1: if the two are in step now, the next spins prove it.
+ *       find it again. Each wake-up takes longer than the other side looks, so that side sleeps,
+ *       too, and needs a wake-up again. A try adds 1, whatever its end, because a permit that comes
+ *       so late is no gain by itself. A spin that sees a permit makes it 0. A try that sees one
+ *       makes SHY 1: if the two are in step now, the next spins prove it.
  *
  * Both change in the step that takes the permit or registers the waiter, so they cost none. Where
  * spinning never helps, it soon costs a throw of dice per wait, and a try in two thousand.
@@ -53,7 +53,7 @@ typedef struct plim_spun_ {
     int64_t now; /* when it ended, or 0 if it took no look at the clock */
 } plim_spun_;
 
-/* What a spin was worth, written into the word. */
+/* Writes into the word how a spin ended. */
 static inline uint64_t plim_learn_(uint64_t w, int how)
 {
     uint32_t shy = plim_shy_(w), rare = plim_rare_(w);

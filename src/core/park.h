@@ -12,8 +12,8 @@
  * Its memory orders. A grant is an acquire and a gift a release: the thread that gets a permit sees
  * what another did before it gave that permit. All else that changes the word (registering, leaving
  * empty-handed, tokens, closing, reducing) publishes nothing and is relaxed. One word needs no
- * fence. Every change of it is a read-modify-write, so a grant synchronises with each earlier gift,
- * however many relaxed steps lie between (they continue its release sequence).
+ * fence. Every change of it is a read-modify-write. So a grant synchronises with each earlier gift,
+ * however many relaxed steps lie between: they continue its release sequence.
  *
  * The store is the last touch of the counter. The thread that got the permit may free it at once.
  * The wake-up call that follows uses its address as a name only. At worst it wakes a stranger that

@@ -1,5 +1,5 @@
 /* PLIM_PARK_CND, if defined, parks on mutexes and conditions instead of the system's wait on an
- * address; so it is done anyway where the system has none. Define it everywhere in a program or
+ * address. Where the system has none, this is defined anyway. Define it everywhere in a program or
  * nowhere: objects are larger then (see struct plim_counter). */
 #if !defined(PLIM_PARK_CND) && !defined(PLIM_PLATFORM) && !defined(__linux__) && \
     !defined(_WIN32) && !defined(__APPLE__)

@@ -10,7 +10,7 @@
  * the lock and takes the waiter off its list. It gives `wake` its permit after the lock has been
  * released, which is the last touch. A wait that times out changes WAITING to LEAVING, and takes
  * itself off the list, under the lock. So a thread whose wait was ended does not touch the object
- * any more, and one that leaves by itself still counts as waiting until it is gone.
+ * any more. A thread that leaves by itself counts as waiting until it is gone.
  */
 typedef struct plim_waiter_ {
     plim_node_ node; /* the first member: a node of a list of waiters is one */

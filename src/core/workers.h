@@ -2,9 +2,9 @@
 #define PLIM_WORKERS_
 
 /*
- * Threads that serve an object, and what tells them from those of the program: they block its
- * signals, carry a name, and their end is noticed even if a job ends them. What is allocated, here
- * and for them, comes from PLIM_MALLOC.
+ * Threads that serve an object. Unlike the program's own, they block its signals, carry a name, and
+ * their end is noticed even if a job ends them. All memory, here and for them, comes from
+ * PLIM_MALLOC.
  *
  *   plim_worker_create_(&thread, stack_size, run, arg)
  *                                            a thread with signals blocked, unless the program
@@ -151,10 +151,9 @@ static inline int plim_worker_create_(plim_worker_thread *t, size_t stack_size,
 
 #elif defined(__linux__)
 
-/* Bit s - 1 stands for signal s. These are not blocked: those that a fault raises, which a handler
- * of the program may want to report, and 32 and 33, which belong to the C library. (4 ILL, 5 TRAP,
- * 6 ABRT, 7 BUS, 8 FPE, 11 SEGV, 31 SYS are the numbers of most machines, and harmless on the
- * others.) */
+/* Bit s - 1 stands for signal s. Two kinds are not blocked. A fault raises some, which a handler of
+ * the program may want to report. 32 and 33 belong to the C library. (4 ILL, 5 TRAP, 6 ABRT, 7 BUS,
+ * 8 FPE, 11 SEGV, 31 SYS are the numbers of most machines, and harmless on the others.) */
 #define PLIM_FAULTS_ 0xc00004f8u
 
 #if defined(__mips__)

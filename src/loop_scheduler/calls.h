@@ -1,5 +1,5 @@
-/* The calls of the API, each with its fast path. What is not fast is reached through the table in
- * the loop. */
+/* The calls of the API, each with its fast path. Slow paths are reached through the table in the
+ * loop. */
 
 static inline int loop_scheduler_post(loop_scheduler *l, loop_scheduler_task *task)
 {

@@ -155,8 +155,8 @@ typedef struct loop_scheduler_queue_ {
     uint32_t count;
 } loop_scheduler_queue_;
 
-/* What the calls of the API do when their fast path does not do. init puts a pointer to these into
- * the loop. So a file that only posts contains its fast path, and the rest is in the file that
+/* The slow paths of the API, for when a fast path does not suffice. init puts a pointer to these
+ * into the loop. So a file that only posts contains its fast path, and the rest is in the file that
  * initialises. The descriptor, offload, coroutines and health are not here, for few programs use
  * them: a file that does so contains them, and they reach the rest through this table. */
 typedef struct loop_scheduler_slow_ {

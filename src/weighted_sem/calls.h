@@ -1,5 +1,5 @@
-/* The calls of the API, each with its fast path. What is not fast is reached through the table in
- * the semaphore. */
+/* The calls of the API, each with its fast path. Slow paths are reached through the table in the
+ * semaphore. */
 
 /* The fast way in, if it is open. */
 static inline bool weighted_sem_admit_fast_(weighted_sem *w, uint64_t weight, bool job)

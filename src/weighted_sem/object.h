@@ -61,9 +61,9 @@ typedef struct weighted_sem_run_ {
     plim_hold_ hold;
 } weighted_sem_run_;
 
-/* What the calls of the API do when their fast path does not do. init puts a pointer to these into
- * the semaphore. So a file that only acquires or starts contains its fast paths, and the rest is in
- * the file that initialises. */
+/* The slow paths of the API, for when a fast path does not suffice. init puts a pointer to these
+ * into the semaphore. So a file that only acquires or starts contains its fast paths, and the rest
+ * is in the file that initialises. */
 typedef struct weighted_sem_slow_ {
     int (*enter)(weighted_sem *w, uint64_t weight, int64_t timeout_ns, weighted_sem_task_ *task);
     int (*begin)(weighted_sem *w, uint64_t weight, weighted_sem_job *job, int64_t timeout_ns);
