@@ -5293,8 +5293,8 @@ PLIM_FAST_ bool bulkhead_is_tidy_(const bulkhead *b)
            b->unreported <= bulkhead_most_unreported_(b);
 }
 
-/* Sees to it: others get what is spare, and a worker; submitters get their places, which is only
- * for speed: who finds none freezes the word. */
+/* Sees to it that others get the spare permits and places, and a worker. It also gives submitters
+ * their places. That is only for speed: a submitter that finds none freezes the word. */
 PLIM_CALLED_ void bulkhead_tidy_(bulkhead *b, bulkhead_section_ *s)
 {
     bulkhead_spend_(b, s);
@@ -5950,7 +5950,7 @@ PLIM_SLOW_ int bulkhead_finish_(bulkhead_job *job, int result)
     return fits ? 0 : EPERM;
 }
 
-/* What an executor is given to run: an entry. */
+/* The executor runs this: an entry. */
 PLIM_SLOW_ void bulkhead_execute_(void *arg)
 {
     bulkhead *b = (bulkhead *)arg;
@@ -6468,12 +6468,12 @@ PLIM_SLOW_ bulkhead_job *bulkhead_find_mine_(const plim_list_ *list, const bulkh
 }
 
 /*
- * No worker can be had, and every one that there is is stuck or waits here for ever: nobody would
- * take what is ready. So a job is ended at a time, until one of them goes on: first the one that is
- * just being submitted, which is refused; then one that a worker waits for; else the first. What
- * waits for a permit stays where it is, unless it gets one by this. Returns whether that submit is
- * refused. With no worker at all it is refused even if its job has no permit yet: better now than
- * when its turn has come.
+ * No new worker can be had, and every worker is stuck or waits here for ever: none would take the
+ * ready jobs. So this ends one job at a time, until a worker goes on. The first is the job that is
+ * just being submitted, which is refused. Next is a job that a worker waits for, else the first.
+ * Jobs that wait for a permit stay where they are, unless they get one by this. Returns whether
+ * that submit is refused. With no worker at all it is refused even if its job has no permit yet:
+ * better now than when its turn has come.
  */
 PLIM_SLOW_ bool bulkhead_give_up_(bulkhead *b, bulkhead_section_ *s, const bulkhead_past_ *mine)
 {
@@ -7962,7 +7962,7 @@ static inline bool bulkhead_lends_(const bulkhead *b, const bulkhead_job *job)
     return phase >= BULKHEAD_RUNNING_ && phase <= BULKHEAD_OVERDUE_ && job->bulkhead_ == b;
 }
 
-/* What tells the waits of coroutines apart, in place of a thread. */
+/* Tells the waits of coroutines apart, in place of a thread. */
 static inline uint64_t bulkhead_await_id_(const plim_await_ *self)
 {
     return (uint64_t)(uintptr_t)self;

@@ -81,8 +81,8 @@
  *     ESHUTDOWN  closed
  *     ECANCELED  accepted, but the loop was closed before it ran
  *     EDEADLK    would wait for itself: see LIMITS
- *     EBUSY      another thread runs the loop; destroy while anything is left; a timer that was
- *                cancelled while its run is being called: this EBUSY is no failure
+ *     EBUSY      another thread runs the loop; destroy while anything is left; cancel of a timer
+ *                whose run is being called: this EBUSY is no failure
  *     ENOMEM     no memory: start, and loop_scheduler_executor when it executes
  *
  * GUARANTEES
@@ -132,8 +132,8 @@
  *                  of the image notes what a thread runs. gcc and clang on Linux have that.
  *                  Elsewhere the variable is static, and the circle must be in one source file.
  *                  There is no other static data.)
- *                - The check does not know waits through anything else: a semaphore, a pool, the
- *                  queue of an executor, a closing loop that waits for its works.
+ *                - The check knows no other waits: for a semaphore, a pool, the queue of an
+ *                  executor, or works that a closing loop waits for.
  *                - It finds no circle of more than 63 loops and jobs. It finds no circle of
  *                  coroutines that await each other's events, since no thread waits there. (It does
  *                  find circles of coroutines that wait for a bulkhead: see LOOP_ENTER.)
@@ -215,9 +215,9 @@ typedef struct loop_scheduler_options {
                                      queues */
     const char *name;             /* of the thread that start makes, on Linux; 15 characters are
                                      copied ("loop") */
-    size_t stack_size;            /* bytes at least for the stack of that thread, on POSIX systems
-                                     (0: the system's default, which is 128 KB with musl and 512 KB
-                                     on macOS) */
+    size_t stack_size;            /* of that thread, in bytes, at least, on POSIX systems (0: the
+                                     system's default, which is 128 KB with musl and 512 KB on
+                                     macOS) */
     int64_t slow_ns;              /* on_slow is called after a task that takes this long (0: off).
                                      Only if this is set does the loop read the clock for each
                                      task */
@@ -321,7 +321,7 @@ static inline int loop_scheduler_run_once(loop_scheduler *l, int64_t timeout_ns)
  * it was stopped; otherwise as run. */
 static inline int loop_scheduler_poll(loop_scheduler *l);
 
-/* Ends run and run_once, on whichever thread, after the current task. What is queued stays for the
+/* Ends run and run_once, on whichever thread, after the current task. Queued tasks stay for the
  * next run. If no thread runs the loop, the next run ends at once. A loop that is being closed does
  * not stop before that is done.
  *
@@ -546,9 +546,9 @@ static inline bool loop_scheduler_event_is_set(loop_scheduler_event *event);
 
 /* Refuses posts (ESHUTDOWN), cancels timers, and blocks until all is over and its own thread, if
  * any, has ended, or timeout_ns has passed.
- *   DRAIN  What is queued runs, and so does what that posts or offloads. When timeout_ns has
- *          passed, it becomes NOW.
- *   NOW    What is queued gets ECANCELED.
+ *   DRAIN  Queued tasks run, and so do those that they post or offload. When timeout_ns has passed,
+ *          this becomes NOW.
+ *   NOW    Queued tasks get ECANCELED.
  *
  * It waits for works in any case. It resumes sleeping coroutines with ECANCELED. When nothing else
  * is left, it also resumes those that still await an event. They may then take some time: see
@@ -581,8 +581,8 @@ static inline bool loop_scheduler_is_current(const loop_scheduler *l);
 
 /* Reports which task runs now, and for how long so far. Never blocks for long; any thread. *task is
  * NULL if a timer, a call or the like runs. The task may be over when you look at it, and freed.
- * Either pointer may be NULL. For a health check set slow_ns in the options: without it the loop
- * reads the clock once in up to 64 tasks, and many short ones look like one long one. Returns 0;
+ * Either pointer may be NULL. For a health check set slow_ns in the options. Without it the loop
+ * reads the clock once in up to 64 tasks, so many short ones look like one long one. Returns 0;
  * ENOENT: nothing runs. Memory order: relaxed. */
 static inline int loop_scheduler_stall(loop_scheduler *l, loop_scheduler_task **task,
                                        int64_t *elapsed_ns);
@@ -3281,9 +3281,9 @@ enum { PLIM_AWAITS_ = -1 }; /* a limiter's answer: it waits from here on */
  *   health
  *
  * Two things are shared. The word is all that a poster touches, with one compare-exchange. The lock
- * protects the rest, and is held for a few instructions: by the loop once for each task that it
- * takes, and by calls that cancel, start timers, close, or ask. No function of the user's is ever
- * called under it. So a cancel has a definite answer: it and the loop cannot both have the task.
+ * protects the rest, and is held for a few instructions. The loop takes it once for each task. So
+ * do calls that cancel, start timers, close, or ask. No function of the user's is ever called under
+ * it. So a cancel has a definite answer: it and the loop cannot both have the task.
  */
 
 /* ==== src/loop_scheduler/types.h ============================================================== */
@@ -3433,7 +3433,7 @@ struct loop_scheduler_coroutine {
     plim_await_ await_;
 };
 
-/* What a coroutine knows of the one that it has called. */
+/* The state of a coroutine's call, for its caller. */
 enum {
     LOOP_SCHEDULER_NO_CALL_, /* nothing: there is none, or it has suspended itself */
     LOOP_SCHEDULER_CALLS_,   /* it runs in this very call */
@@ -3447,8 +3447,8 @@ typedef struct loop_scheduler_queue_ {
 
 /* The slow paths of the API, for when a fast path does not suffice. init puts a pointer to these
  * into the loop. So a file that only posts contains its fast path, and the rest is in the file that
- * initialises. The descriptor, offload, coroutines and health are not here, for few programs use
- * them: a file that does so contains them, and they reach the rest through this table. */
+ * initialises. The descriptor, offload, coroutines and health are not here, because few programs
+ * use them. A file that uses them contains them, and they reach the rest through this table. */
 typedef struct loop_scheduler_slow_ {
     int (*post)(loop_scheduler *l, loop_scheduler_task *task, int64_t timeout_ns);
     int (*push)(loop_scheduler *l, loop_scheduler_task *task, bool always);
@@ -3480,7 +3480,8 @@ enum { LOOP_SCHEDULER_LINE_ = 64 };
  *   constant           slow_, max_queue_, and what stands under that heading
  *   under the lock     everything else
  *
- * What is used most is at the beginning, where its offset takes one byte of an instruction.
+ * The fields that are used most stand at the beginning, where an offset takes one byte of an
+ * instruction.
  */
 struct loop_scheduler {
     /* The lock, and what is used with it for each task. */
@@ -3508,7 +3509,7 @@ struct loop_scheduler {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) fresh_count_; /* for others to see */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) fresh_busy_;  /* 1: keep out, we are in the middle of it */
 
-    /* What is used now and then. */
+    /* Fields that are used now and then. */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) rejected_;
     plim_counter wakers_;  /* less one for each thread that is about to write to fd_write_ */
     plim_list_ suspended_; /* coroutines that wait for an event or a limiter, by kept_ */
@@ -3532,7 +3533,8 @@ struct loop_scheduler {
     size_t stack_size_;
     char name_[16];
 
-    /* What posters touch, in cache lines of its own: room_ in another one than the word. */
+    /* Fields that posters touch, in cache lines of their own; room_ is in another one than the
+     * word. */
     char gap_[LOOP_SCHEDULER_LINE_];
     plim_counter word_;
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) runner_; /* as place_.goal.thread, here for posters */
@@ -3624,10 +3626,10 @@ static inline bool loop_scheduler_is_current(const loop_scheduler *l)
  * Invariants: NEWEST excludes ASLEEP and WATCHED, and these exclude each other.
  *
  * Why no post is forgotten. It is in the word when the poster's step has been made. If the loop is
- * awake, it looks at the word before it sleeps, and cannot set ASLEEP in a word with a task in it:
+ * awake, it looks at the word before it sleeps. It cannot set ASLEEP in a word with a task in it:
  * one compare-exchange decides between them. If ASLEEP was there first, the poster's step clears
- * it, and the wake-up call follows. If the loop is on its way to sleep then, it tells the kernel to
- * look for ASLEEP in the low half, where it is no more.
+ * it, and the wake-up call follows. If the loop is just going to sleep, the kernel looks for ASLEEP
+ * in the low half, and does not find it.
  *
  * Why a closed loop runs all it has accepted. CLOSED is set by a step of the same word. If a post
  * comes before it, the loop finds it, since it looks at the word after that step. If it comes
@@ -3667,8 +3669,8 @@ PLIM_SLOW_ void loop_scheduler_signal_fd_(int fd);
 /*
  * A step that clears WATCHED. The descriptor may be closed, and its number given to another file,
  * as soon as the task that this publishes has run. So the thread takes one from wakers_ before the
- * step, into debt, and gives it back when it has written: its last touch. destroy adds one, and
- * waits until it can have it: then nobody is in between.
+ * step, into debt. It gives that back when it has written, as its last touch. destroy adds one, and
+ * waits until it can take it: then no thread is in between.
  */
 PLIM_SLOW_ bool loop_scheduler_unwatch_(loop_scheduler *l, uint64_t *word, uint64_t after)
 {
@@ -3744,8 +3746,8 @@ PLIM_SLOW_ bool loop_scheduler_clear_(loop_scheduler *l, uint64_t bit)
     return false;
 }
 
-/* Something that a loop which is being closed may have waited for is gone, without a trace: so it
- * has to look once more whether it is over. Under the lock. */
+/* Something is gone without a trace that a closing loop may have waited for. So the loop has to
+ * look once more whether it is over. Under the lock. */
 static inline void loop_scheduler_less_is_left_(loop_scheduler *l)
 {
     l->recheck_ = plim_load_relaxed_(&l->stage_) != PLIM_OPEN_;
@@ -3789,8 +3791,8 @@ static inline void loop_scheduler_fresh_busy_(loop_scheduler *l, uint64_t busy)
 /*
  * Takes in what was posted: first the loop's own posts, then those in the word. That is their
  * order. A post of the loop's own thread goes to fresh_ only while it sees the word empty, and
- * otherwise to the word: so whatever is in the word now and happened before an own post was taken
- * in before. On the loop's thread, under the lock.
+ * otherwise to the word. So a post that is in the word now did not happen before any post in
+ * fresh_. On the loop's thread, under the lock.
  */
 PLIM_CALLED_ void loop_scheduler_take_in_(loop_scheduler *l)
 {
@@ -3939,8 +3941,8 @@ static inline void loop_scheduler_look_ahead_(loop_scheduler *l)
     plim_store_relaxed_(&l->next_timer_, (uint64_t)plim_timers_next_(&l->timers_));
 }
 
-/* Calls the first timer that is due, unless it was started after this round began, that is, with a
- * sequence of `bound` or more; false if there is none. */
+/* Calls the first timer that is due, unless it was started after this round began (its sequence is
+ * `bound` or more). Returns false if there is none. */
 PLIM_HOT_ bool loop_scheduler_fire_next_(loop_scheduler *l, int64_t now, uint64_t bound)
 {
     loop_scheduler_lock_fast_(l);
@@ -3981,10 +3983,10 @@ static inline void loop_scheduler_count_sleep_(loop_scheduler *l)
 }
 
 /*
- * One turn: what is due and what is queued when it begins. It alternates, up to 64 of each. Then
- * the clock is read again, so that neither holds up the other, and timers that have become due in
- * the meantime are called in time. What is started or posted during the turn waits. Says whether
- * anything ran. since_ is the time when it begins, and when it ends.
+ * One turn: the timers that are due and the tasks that are queued when it begins. It alternates, up
+ * to 64 of each, so neither holds up the other. Then it reads the clock again, so timers that have
+ * become due are called in time. Timers started and tasks posted during the turn wait. Returns
+ * whether anything ran. since_ is the time when it begins, and when it ends.
  */
 enum { LOOP_SCHEDULER_ROUND_ = 64 };
 PLIM_HOT_ bool loop_scheduler_turn_(loop_scheduler *l)
@@ -3997,8 +3999,8 @@ PLIM_HOT_ bool loop_scheduler_turn_(loop_scheduler *l)
     uint64_t bound = l->timers_.sequence;
     while (more) {
         int64_t now = l->since_;
-        /* As long as tasks of this turn are left, timers that were started meanwhile are called in
-         * time, too; that has an end. */
+        /* As long as tasks of this turn are left, timers started in the meantime are called in
+         * time, too. That has an end. */
         bound = tasks > 0 ? l->timers_.sequence : bound;
         loop_scheduler_unlock_(l);
 
@@ -4038,8 +4040,8 @@ PLIM_HOT_ bool loop_scheduler_turn_(loop_scheduler *l)
 }
 
 /* Looks for a while whether something is posted. If the last sleep was over at once, it offers the
- * CPU first. Where the CPU is shared with the poster, each wake-up takes it away from that thread,
- * and there would be one wake-up for every few tasks (450 ns a task instead of 15). */
+ * CPU first. If the loop shares the CPU with the poster, each wake-up takes the CPU away from that
+ * thread. Then every few tasks would need a wake-up (450 ns a task instead of 15). */
 PLIM_SLOW_ void loop_scheduler_spin_(loop_scheduler *l)
 {
     int looks = PLIM_SPIN;
@@ -4071,14 +4073,14 @@ PLIM_SLOW_ void loop_scheduler_spin_(loop_scheduler *l)
 
 /*
  * Sleeps until there is something to do, at most until then (by our clock); returns early for no
- * reason, too. What it took is counted in the next turn.
+ * reason, too. The next turn counts how long it took.
  *
  * Why nothing is slept through. All that could end the sleep is either a step of the word, see
- * there, or happens under the lock, followed by a rouse: timers started and cancelled, closing.
- * Whether there is any of that is looked at under the lock, where ASLEEP is also set; so it is
- * either seen here, or finds ASLEEP. A stop is neither, since a signal handler must not wait for
- * the lock: it sets stop_ and then makes a step of the word. If that is before the one that sets
- * ASLEEP, which acquires, stop_ is seen below; if it is after it, it ends the sleep.
+ * there, or happens under the lock, followed by a rouse. The latter are timers started and
+ * cancelled, and closing. This looks for them under the lock, where it also sets ASLEEP. So either
+ * it sees them, or they find ASLEEP. A stop is neither, since a signal handler must not wait for
+ * the lock: it sets stop_ and then makes a step of the word. If that comes before the step that
+ * sets ASLEEP, which acquires, stop_ is seen below. If it comes later, it ends the sleep.
  */
 PLIM_SLOW_ void loop_scheduler_sleep_(loop_scheduler *l, int64_t until)
 {
@@ -4226,8 +4228,9 @@ static inline void loop_scheduler_close_fd_(loop_scheduler *l)
 
 /*
  * While nobody runs the loop, WATCHED is set if there is a descriptor: the next post makes it
- * readable. If something is left to do it is made so at once. Either way it is owed a read: a
- * signal may come later than what it is for, so poll reads until as many have come as were owed.
+ * readable. If something is left to do it is made so at once. Either way it is owed a read. A
+ * signal may come later than the post that it is for, so poll reads until as many have come as were
+ * owed.
  */
 static inline bool loop_scheduler_watch_fd_(loop_scheduler *l)
 {
@@ -4301,14 +4304,14 @@ PLIM_SLOW_ int loop_scheduler_enter_(loop_scheduler *l, bool own_thread)
 
 /*
  * Waits until something has changed, at most until then. Under the lock, which is released in
- * between. The caller looks again whether it was what it waits for, and at the clock.
+ * between. The caller then checks its own condition again, and the clock.
  *
- * Why no change goes unnoticed. Threads wait for four things: that a closed loop is over and its
- * thread out of it; that no thread runs it; that its own thread has left it or need not do so any
- * more; that this thread is joined, or can be. All of them come under the lock: when a thread
- * leaves the loop, when start knows its thread or that there is none, when a thread is joined, and
- * when closing begins. Each of these four sections ends all waits, by unlock_and_wake_. A waiter
- * looks, and joins the list, in one section. So it saw the change, or is woken by it.
+ * Why no change goes unnoticed. Threads wait for one of four things. A closed loop is over, and its
+ * thread has left it. Or no thread runs it. Or its own thread has left it, or need not do so any
+ * more. Or this thread is joined, or can be. All of them come under the lock, in four sections: a
+ * thread leaves the loop; start knows its thread, or that there is none; a thread is joined;
+ * closing begins. Each of these sections ends all waits, by unlock_and_wake_. A waiter looks, and
+ * joins the list, in one section. So it saw the change, or is woken by it.
  */
 PLIM_SLOW_ void loop_scheduler_wait_(loop_scheduler *l, int64_t until)
 {
@@ -4580,8 +4583,8 @@ static inline void loop_scheduler_append_fresh_(loop_scheduler *l, loop_schedule
 
 /*
  * A post of the loop's own thread needs no atomic step, unless others have posted in the meantime:
- * then it goes behind theirs. (A signal handler that has interrupted this very thread in the middle
- * of it, or when it was about to sleep, goes to the word, too.)
+ * then it goes behind theirs. (A signal handler may interrupt this very thread in the middle of it,
+ * or when it is about to sleep. Its post goes to the word, too.)
  */
 static inline bool loop_scheduler_needs_no_step_(const loop_scheduler *l, uint64_t word)
 {
@@ -4677,7 +4680,7 @@ PLIM_SLOW_ int loop_scheduler_cancel_(loop_scheduler *l, loop_scheduler_task *ta
     int answer = (state & LOOP_SCHEDULER_STATE_) == LOOP_SCHEDULER_NEVER_    ? ENOENT
                  : (state & LOOP_SCHEDULER_STATE_) == LOOP_SCHEDULER_QUEUED_ ? 0
                                                                              : EALREADY;
-    if (answer == 0) { /* it stays where it is, and is told so in its turn */
+    if (answer == 0) { /* it stays where it is, and gets ECANCELED in its turn */
         plim_store_relaxed_(&task->state_,
                             (state & ~(uint64_t)LOOP_SCHEDULER_STATE_) | LOOP_SCHEDULER_CANCELLED_);
     }
@@ -4724,8 +4727,8 @@ static inline uint64_t loop_scheduler_peek_(loop_scheduler *l)
 }
 
 /* Takes a task that has not begun out of the queue again, wherever it is. Under the lock. The step
- * is relaxed. As long as the task is the newest, nobody has posted since peek_, which has acquired
- * all that is there; and nobody else takes anything out. */
+ * is relaxed. As long as the task is the newest, no thread has posted since peek_, which has
+ * acquired all that is there. And no other thread takes anything out. */
 PLIM_SLOW_ void loop_scheduler_withdraw_(loop_scheduler *l, loop_scheduler_task *task)
 {
     uint64_t word = loop_scheduler_peek_(l);
@@ -4898,8 +4901,8 @@ PLIM_CALLED_ int loop_scheduler_cancel_timer_(loop_scheduler *l, loop_scheduler_
 /* Offload: work elsewhere, and back; and the loop as an executor. */
 
 /*
- * A work in flight is counted in figures_.offloaded: so the loop is neither over nor destroyed
- * before it is back, and the executor's thread may use it. Its state decides once whether it
+ * figures_.offloaded counts the works in flight. So the loop is neither over nor destroyed before a
+ * work is back, and the executor's thread may use the loop. Its state decides once whether it
  * begins.
  */
 static inline void loop_scheduler_work_back_(loop_scheduler_task *task, int status)
@@ -4929,7 +4932,7 @@ static inline bool loop_scheduler_move_(loop_scheduler_work *work, uint64_t from
     return true;
 }
 
-/* What the executor runs: the work, unless it was revoked. */
+/* The executor runs this: the work, unless it was revoked. */
 PLIM_CALLED_ void loop_scheduler_work_away_(void *arg)
 {
     loop_scheduler_work *work = (loop_scheduler_work *)arg;
@@ -5251,8 +5254,8 @@ static inline void loop_scheduler_awaited_(plim_await_ *await)
         0);
 }
 
-/* Before it waits for that limiter, or for one of its jobs: says who it is. What those hold that
- * wait for its end waits with it. */
+/* Called before it waits for that limiter, or for one of its jobs: says who it is. Permits of its
+ * callers wait with it, since these wait for its end. */
 static inline plim_await_ *loop_scheduler_about_to_wait_(loop_scheduler_coroutine *co,
                                                          const void *limiter)
 {
@@ -5348,7 +5351,7 @@ static inline bool loop_scheduler_offload_for_(loop_scheduler_coroutine *co,
     return error == 0;
 }
 
-/* What it has entered it leaves. */
+/* Leaves all that it has entered. */
 static inline void loop_scheduler_leave_all_(loop_scheduler_coroutine *co)
 {
     for (int i = LOOP_SCHEDULER_HELD_ - 1; i >= 0; i--) {
@@ -5552,7 +5555,7 @@ PLIM_SLOW_ void loop_scheduler_lost_its_way_(loop_scheduler_coroutine *co)
  *   DRAINING   tasks may still post and offload      close with NOW, or a thread that sees that the
  *                                                    time of a closer is over: ABORTING; the loop,
  *                                                    when nothing is left: OVER
- *   ABORTING   what is queued gets ECANCELED         the loop, when nothing is left: OVER
+ *   ABORTING   queued tasks get ECANCELED the loop, when nothing is left: OVER
  *   OVER       nothing is left, nothing is accepted  nobody: the loop's thread leaves it
  *
  * It begins under the lock. One section changes stage_ and cancels all timers, and none is started
@@ -5561,7 +5564,7 @@ PLIM_SLOW_ void loop_scheduler_lost_its_way_(loop_scheduler_coroutine *co)
  * the section that makes until_ 0 cancels them, too.
  */
 
-/* All timers are to be told that they are cancelled, in the order of their deadlines. */
+/* Cancels all timers: each is queued for its ECANCELED, in the order of deadlines. */
 PLIM_SLOW_ void loop_scheduler_cancel_timers_(loop_scheduler *l)
 {
     int64_t base = l->timers_.base;

@@ -30,7 +30,7 @@
  *   reduce never waits: the new limit holds as soon as csem_available() is not negative.
  *
  *   A csem without permits is a sleep that other threads can end. csem_acquire_for sleeps,
- *   csem_release wakes one thread, csem_close wakes all of them (docs/recipes.md has an example).
+ *   csem_release wakes one thread, csem_close wakes all. docs/recipes.md has an example.
  *
  *   A csem_pool is a semaphore whose permits have numbers. A take gives you an index below `count`,
  *   which no other thread has until you put it back. So an array of connections, say, needs no list
@@ -1884,8 +1884,8 @@ PLIM_STATIC_ASSERT_(CSEM_MAX == PLIM_PERMITS_MAX, "the semaphore's limit is the 
 PLIM_STATIC_ASSERT_(sizeof(struct csem) == 8, "a csem is its word and nothing else");
 #endif
 
-/* Of negative width, or length, where the permits are out of range; a bit-field's width must be a
- * constant besides, but C++ lets no type be defined there. */
+/* The width, or length, is negative where the permits are out of range. A bit-field's width must
+ * also be a constant, but C++ lets no type be defined there. */
 #ifdef __cplusplus
 #define CSEM_RANGE_(permits) char[(permits) >= 0 && (permits) <= CSEM_MAX ? 1 : -1]
 #else
@@ -2221,8 +2221,8 @@ static inline int csem_pool_close(csem_pool *p)
 
 /* POSIX owns <semaphore.h>. With our directory on the include path we stand in its way (C++20's
  * <thread> includes it), so hand the include on, whatever came first. This must stay last, because
- * the pragma silences the rest of the file, and outside the guard, because it must happen on every
- * inclusion: the search may find this same file a second time. */
+ * the pragma silences the rest of the file. It must stay outside the guard, because it must happen
+ * on every inclusion: the search may find this same file a second time. */
 #if defined(__has_include_next) && defined(__INCLUDE_LEVEL__)
 #if __INCLUDE_LEVEL__ > 0
 #pragma GCC system_header

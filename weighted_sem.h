@@ -71,8 +71,8 @@
  *                closed; or the system has no thread left
  *     ETIMEDOUT  not in time
  *     ESHUTDOWN  closed
- *     EDEADLK    inside a background job of the same semaphore: what this call waits for, or a
- *                caller before it in the queue, does not fit beside what that job holds
+ *     EDEADLK    inside a background job of the same semaphore: this call, or a caller before it in
+ *                the queue, wants weight that does not fit beside the job's own
  *     EPERM      release of more than can be held, finish of what is not begun
  *     ENOMEM     no memory (init; start, when it needs one more thread)
  *
@@ -87,9 +87,8 @@
  *                not fit, the W callers behind it may start before it if they fit. In front of each
  *                first caller, they may take B times the total in weight. Then all wait for it.
  *                Measured with 32 callers, W = 8 and B = 4: if 1 job in 10 takes half the total or
- *                more, 88 % of the weight is in use. In strict order it is 77 %. With jobs of a
- *                quarter or less it is 96 and 91 %. If one caller starts all jobs, a bypass gains
- *                nothing.
+ *                more, 88 % of it is in use. In strict order it is 77 %. With jobs of a quarter or
+ *                less it is 96 and 91 %. If one caller starts all jobs, a bypass gains nothing.
  *   Progress     While no caller waits or drains, taking free weight is one atomic
  *                read-modify-write. Giving it back is one, too: no lock, no system call, no clock.
  *                complete, begin and finish also add to counters. Everything else takes a short
@@ -2982,8 +2981,8 @@ static inline void plim_crew_dismiss_(plim_crew_ *crew)
  * WATCHED    See the gate, above, for both of them and for memory orders. The next change concerns
  * HELD       threads that wait to get in, or for jobs to end, or for weight to be free.
  *
- * The fast way takes or gives weight. Four things can end the wait of a caller: weight given back,
- * a resize, the end of the wait of a caller before it, and close. Each section that does one of the
+ * The fast way takes or gives weight. Four things can end the wait of a caller: weight that comes
+ * back, a resize, the end of an earlier caller's wait, and close. Each section that does one of the
  * first three ends by admitting those who fit, and close sends all away. The end of a job can end a
  * drain, and each section that ends a job looks after the drains. Any of these can end a drain_all,
  * and every section looks after them.
@@ -3118,7 +3117,7 @@ typedef struct weighted_sem_slow_ {
 
 enum { WEIGHTED_SEM_SEARCHERS_ = 4 }; /* one more worker without a task sleeps at once */
 
-/* What init found in the options, and made of them. The pointers are constant, too. */
+/* The options, and what init made of them. The pointers are constant, too. */
 typedef struct weighted_sem_fixed_ {
     uint32_t window, budget; /* of the bypass; a window of 0 if there is none */
     size_t error_capacity;
@@ -3652,9 +3651,9 @@ static inline void weighted_sem_release_job_(weighted_sem *w, weighted_sem_secti
 /*
  * Background jobs that wait hold their weight until they are let in, and then those before them in
  * the queue have been. So each that waits has to fit beside what is held by those at its place or
- * behind it. The demand of a queue is the most that one of them needs in this way: its weight and
- * all that is held from its place on. One more, at the end, adds what it holds to each of them;
- * unless it is leaving.
+ * behind it. The demand of a queue is the most that one of them needs in this way. That is its
+ * weight and all that is held from its place on. One more, at the end, adds what it holds to each
+ * of them; unless it is leaving.
  */
 static inline uint64_t weighted_sem_demand_(uint64_t before, const weighted_sem_sleeper_ *last)
 {
@@ -3715,7 +3714,7 @@ static inline void weighted_sem_leave_queue_(weighted_sem *w, weighted_sem_sleep
  *
  * Why B2 holds. The last worker that searches takes a task, and wakes another if there are more; or
  * it parks, but only if there is none. A parked worker whose time is over takes a task, if there is
- * one, before it leaves: so a start may count on it, although it cannot wake it any more.
+ * one, before it leaves. So a start may count on it, although it cannot wake it any more.
  *
  * Another thread admits a start that had to wait, and hands its task over in the same section. A
  * worker that has just ended a task counts itself as searching before that. So it wakes no other
@@ -3772,8 +3771,8 @@ PLIM_SLOW_ void weighted_sem_undo_(weighted_sem *w, const weighted_sem_task_ *ta
     weighted_sem_release_job_(w, s, task->weight, task->epoch);
 }
 
-/* Takes the next task for a worker that is idle and does not count as searching, if there is one;
- * and sees to the others before it runs this one. */
+/* Takes the next task, if there is one, for a worker that is idle and does not count as searching.
+ * Sees to the other tasks before the worker runs this one. */
 static inline bool weighted_sem_pick_(weighted_sem *w, weighted_sem_section_ *s,
                                       weighted_sem_worker_ *self)
 {
@@ -3910,7 +3909,7 @@ PLIM_SLOW_ plim_worker_result weighted_sem_thread_(void *arg)
 
 /* Background jobs on an executor; and how a job gets its worker or its place there. */
 
-/* What an executor is given to run. */
+/* The executor runs this. */
 PLIM_SLOW_ void weighted_sem_execute_(void *arg)
 {
     weighted_sem_run_ run;
@@ -4041,7 +4040,7 @@ PLIM_SLOW_ int weighted_sem_enter_(weighted_sem *w, weighted_sem_sleeper_ *self,
         return error;
     }
     /* Callers that run their jobs themselves are better off not to look: they would only take
-     * turns. What the looks of a start take is part of its timeout. */
+     * turns. The looks of a start count as part of its timeout. */
     const bool start = self->task.fn != NULL;
     bool on = start;
     int64_t deadline = PLIM_FOREVER;
@@ -4065,8 +4064,8 @@ PLIM_SLOW_ int weighted_sem_enter_(weighted_sem *w, weighted_sem_sleeper_ *self,
     return error;
 }
 
-/* The slow way in for those without a task to hand over: for bare weight, or, if task is not NULL,
- * for a job, and *task tells its number and epoch. */
+/* The slow way in without a task to hand over. It is for bare weight, or, if task is not NULL, for
+ * a job; then it writes the number and epoch to *task. */
 PLIM_SLOW_ int weighted_sem_enter_slow_(weighted_sem *w, uint64_t weight, int64_t timeout_ns,
                                         weighted_sem_task_ *task)
 {

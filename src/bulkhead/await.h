@@ -30,7 +30,7 @@ static inline bool bulkhead_lends_(const bulkhead *b, const bulkhead_job *job)
     return phase >= BULKHEAD_RUNNING_ && phase <= BULKHEAD_OVERDUE_ && job->bulkhead_ == b;
 }
 
-/* What tells the waits of coroutines apart, in place of a thread. */
+/* Tells the waits of coroutines apart, in place of a thread. */
 static inline uint64_t bulkhead_await_id_(const plim_await_ *self)
 {
     return (uint64_t)(uintptr_t)self;

@@ -159,7 +159,7 @@ PLIM_SLOW_ int bulkhead_finish_(bulkhead_job *job, int result)
     return fits ? 0 : EPERM;
 }
 
-/* What an executor is given to run: an entry. */
+/* The executor runs this: an entry. */
 PLIM_SLOW_ void bulkhead_execute_(void *arg)
 {
     bulkhead *b = (bulkhead *)arg;

@@ -26,12 +26,12 @@ PLIM_SLOW_ bulkhead_job *bulkhead_find_mine_(const plim_list_ *list, const bulkh
 }
 
 /*
- * No worker can be had, and every one that there is is stuck or waits here for ever: nobody would
- * take what is ready. So a job is ended at a time, until one of them goes on: first the one that is
- * just being submitted, which is refused; then one that a worker waits for; else the first. What
- * waits for a permit stays where it is, unless it gets one by this. Returns whether that submit is
- * refused. With no worker at all it is refused even if its job has no permit yet: better now than
- * when its turn has come.
+ * No new worker can be had, and every worker is stuck or waits here for ever: none would take the
+ * ready jobs. So this ends one job at a time, until a worker goes on. The first is the job that is
+ * just being submitted, which is refused. Next is a job that a worker waits for, else the first.
+ * Jobs that wait for a permit stay where they are, unless they get one by this. Returns whether
+ * that submit is refused. With no worker at all it is refused even if its job has no permit yet:
+ * better now than when its turn has come.
  */
 PLIM_SLOW_ bool bulkhead_give_up_(bulkhead *b, bulkhead_section_ *s, const bulkhead_past_ *mine)
 {

@@ -278,8 +278,8 @@ PLIM_FAST_ bool bulkhead_is_tidy_(const bulkhead *b)
            b->unreported <= bulkhead_most_unreported_(b);
 }
 
-/* Sees to it: others get what is spare, and a worker; submitters get their places, which is only
- * for speed: who finds none freezes the word. */
+/* Sees to it that others get the spare permits and places, and a worker. It also gives submitters
+ * their places. That is only for speed: a submitter that finds none freezes the word. */
 PLIM_CALLED_ void bulkhead_tidy_(bulkhead *b, bulkhead_section_ *s)
 {
     bulkhead_spend_(b, s);

@@ -26,9 +26,9 @@ typedef struct loop_scheduler_options {
                                      queues */
     const char *name;             /* of the thread that start makes, on Linux; 15 characters are
                                      copied ("loop") */
-    size_t stack_size;            /* bytes at least for the stack of that thread, on POSIX systems
-                                     (0: the system's default, which is 128 KB with musl and 512 KB
-                                     on macOS) */
+    size_t stack_size;            /* of that thread, in bytes, at least, on POSIX systems (0: the
+                                     system's default, which is 128 KB with musl and 512 KB on
+                                     macOS) */
     int64_t slow_ns;              /* on_slow is called after a task that takes this long (0: off).
                                      Only if this is set does the loop read the clock for each
                                      task */
@@ -132,7 +132,7 @@ static inline int loop_scheduler_run_once(loop_scheduler *l, int64_t timeout_ns)
  * it was stopped; otherwise as run. */
 static inline int loop_scheduler_poll(loop_scheduler *l);
 
-/* Ends run and run_once, on whichever thread, after the current task. What is queued stays for the
+/* Ends run and run_once, on whichever thread, after the current task. Queued tasks stay for the
  * next run. If no thread runs the loop, the next run ends at once. A loop that is being closed does
  * not stop before that is done.
  *
@@ -357,9 +357,9 @@ static inline bool loop_scheduler_event_is_set(loop_scheduler_event *event);
 
 /* Refuses posts (ESHUTDOWN), cancels timers, and blocks until all is over and its own thread, if
  * any, has ended, or timeout_ns has passed.
- *   DRAIN  What is queued runs, and so does what that posts or offloads. When timeout_ns has
- *          passed, it becomes NOW.
- *   NOW    What is queued gets ECANCELED.
+ *   DRAIN  Queued tasks run, and so do those that they post or offload. When timeout_ns has passed,
+ *          this becomes NOW.
+ *   NOW    Queued tasks get ECANCELED.
  *
  * It waits for works in any case. It resumes sleeping coroutines with ECANCELED. When nothing else
  * is left, it also resumes those that still await an event. They may then take some time: see
@@ -392,8 +392,8 @@ static inline bool loop_scheduler_is_current(const loop_scheduler *l);
 
 /* Reports which task runs now, and for how long so far. Never blocks for long; any thread. *task is
  * NULL if a timer, a call or the like runs. The task may be over when you look at it, and freed.
- * Either pointer may be NULL. For a health check set slow_ns in the options: without it the loop
- * reads the clock once in up to 64 tasks, and many short ones look like one long one. Returns 0;
+ * Either pointer may be NULL. For a health check set slow_ns in the options. Without it the loop
+ * reads the clock once in up to 64 tasks, so many short ones look like one long one. Returns 0;
  * ENOENT: nothing runs. Memory order: relaxed. */
 static inline int loop_scheduler_stall(loop_scheduler *l, loop_scheduler_task **task,
                                        int64_t *elapsed_ns);

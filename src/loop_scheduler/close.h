@@ -8,7 +8,7 @@
  *   DRAINING   tasks may still post and offload      close with NOW, or a thread that sees that the
  *                                                    time of a closer is over: ABORTING; the loop,
  *                                                    when nothing is left: OVER
- *   ABORTING   what is queued gets ECANCELED         the loop, when nothing is left: OVER
+ *   ABORTING   queued tasks get ECANCELED the loop, when nothing is left: OVER
  *   OVER       nothing is left, nothing is accepted  nobody: the loop's thread leaves it
  *
  * It begins under the lock. One section changes stage_ and cancels all timers, and none is started
@@ -17,7 +17,7 @@
  * the section that makes until_ 0 cancels them, too.
  */
 
-/* All timers are to be told that they are cancelled, in the order of their deadlines. */
+/* Cancels all timers: each is queued for its ECANCELED, in the order of deadlines. */
 PLIM_SLOW_ void loop_scheduler_cancel_timers_(loop_scheduler *l)
 {
     int64_t base = l->timers_.base;

@@ -213,8 +213,8 @@ static inline void loop_scheduler_awaited_(plim_await_ *await)
         0);
 }
 
-/* Before it waits for that limiter, or for one of its jobs: says who it is. What those hold that
- * wait for its end waits with it. */
+/* Called before it waits for that limiter, or for one of its jobs: says who it is. Permits of its
+ * callers wait with it, since these wait for its end. */
 static inline plim_await_ *loop_scheduler_about_to_wait_(loop_scheduler_coroutine *co,
                                                          const void *limiter)
 {
@@ -310,7 +310,7 @@ static inline bool loop_scheduler_offload_for_(loop_scheduler_coroutine *co,
     return error == 0;
 }
 
-/* What it has entered it leaves. */
+/* Leaves all that it has entered. */
 static inline void loop_scheduler_leave_all_(loop_scheduler_coroutine *co)
 {
     for (int i = LOOP_SCHEDULER_HELD_ - 1; i >= 0; i--) {

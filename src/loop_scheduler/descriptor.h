@@ -100,8 +100,9 @@ static inline void loop_scheduler_close_fd_(loop_scheduler *l)
 
 /*
  * While nobody runs the loop, WATCHED is set if there is a descriptor: the next post makes it
- * readable. If something is left to do it is made so at once. Either way it is owed a read: a
- * signal may come later than what it is for, so poll reads until as many have come as were owed.
+ * readable. If something is left to do it is made so at once. Either way it is owed a read. A
+ * signal may come later than the post that it is for, so poll reads until as many have come as were
+ * owed.
  */
 static inline bool loop_scheduler_watch_fd_(loop_scheduler *l)
 {

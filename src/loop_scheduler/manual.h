@@ -81,8 +81,8 @@
  *     ESHUTDOWN  closed
  *     ECANCELED  accepted, but the loop was closed before it ran
  *     EDEADLK    would wait for itself: see LIMITS
- *     EBUSY      another thread runs the loop; destroy while anything is left; a timer that was
- *                cancelled while its run is being called: this EBUSY is no failure
+ *     EBUSY      another thread runs the loop; destroy while anything is left; cancel of a timer
+ *                whose run is being called: this EBUSY is no failure
  *     ENOMEM     no memory: start, and loop_scheduler_executor when it executes
  *
  * GUARANTEES
@@ -132,8 +132,8 @@
  *                  of the image notes what a thread runs. gcc and clang on Linux have that.
  *                  Elsewhere the variable is static, and the circle must be in one source file.
  *                  There is no other static data.)
- *                - The check does not know waits through anything else: a semaphore, a pool, the
- *                  queue of an executor, a closing loop that waits for its works.
+ *                - The check knows no other waits: for a semaphore, a pool, the queue of an
+ *                  executor, or works that a closing loop waits for.
  *                - It finds no circle of more than 63 loops and jobs. It finds no circle of
  *                  coroutines that await each other's events, since no thread waits there. (It does
  *                  find circles of coroutines that wait for a bulkhead: see LOOP_ENTER.)

@@ -1,8 +1,8 @@
 /* Offload: work elsewhere, and back; and the loop as an executor. */
 
 /*
- * A work in flight is counted in figures_.offloaded: so the loop is neither over nor destroyed
- * before it is back, and the executor's thread may use it. Its state decides once whether it
+ * figures_.offloaded counts the works in flight. So the loop is neither over nor destroyed before a
+ * work is back, and the executor's thread may use the loop. Its state decides once whether it
  * begins.
  */
 static inline void loop_scheduler_work_back_(loop_scheduler_task *task, int status)
@@ -32,7 +32,7 @@ static inline bool loop_scheduler_move_(loop_scheduler_work *work, uint64_t from
     return true;
 }
 
-/* What the executor runs: the work, unless it was revoked. */
+/* The executor runs this: the work, unless it was revoked. */
 PLIM_CALLED_ void loop_scheduler_work_away_(void *arg)
 {
     loop_scheduler_work *work = (loop_scheduler_work *)arg;

@@ -15,7 +15,7 @@
  *   health
  *
  * Two things are shared. The word is all that a poster touches, with one compare-exchange. The lock
- * protects the rest, and is held for a few instructions: by the loop once for each task that it
- * takes, and by calls that cancel, start timers, close, or ask. No function of the user's is ever
- * called under it. So a cancel has a definite answer: it and the loop cannot both have the task.
+ * protects the rest, and is held for a few instructions. The loop takes it once for each task. So
+ * do calls that cancel, start timers, close, or ask. No function of the user's is ever called under
+ * it. So a cancel has a definite answer: it and the loop cannot both have the task.
  */

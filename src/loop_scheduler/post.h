@@ -19,8 +19,8 @@ static inline void loop_scheduler_append_fresh_(loop_scheduler *l, loop_schedule
 
 /*
  * A post of the loop's own thread needs no atomic step, unless others have posted in the meantime:
- * then it goes behind theirs. (A signal handler that has interrupted this very thread in the middle
- * of it, or when it was about to sleep, goes to the word, too.)
+ * then it goes behind theirs. (A signal handler may interrupt this very thread in the middle of it,
+ * or when it is about to sleep. Its post goes to the word, too.)
  */
 static inline bool loop_scheduler_needs_no_step_(const loop_scheduler *l, uint64_t word)
 {
@@ -116,7 +116,7 @@ PLIM_SLOW_ int loop_scheduler_cancel_(loop_scheduler *l, loop_scheduler_task *ta
     int answer = (state & LOOP_SCHEDULER_STATE_) == LOOP_SCHEDULER_NEVER_    ? ENOENT
                  : (state & LOOP_SCHEDULER_STATE_) == LOOP_SCHEDULER_QUEUED_ ? 0
                                                                              : EALREADY;
-    if (answer == 0) { /* it stays where it is, and is told so in its turn */
+    if (answer == 0) { /* it stays where it is, and gets ECANCELED in its turn */
         plim_store_relaxed_(&task->state_,
                             (state & ~(uint64_t)LOOP_SCHEDULER_STATE_) | LOOP_SCHEDULER_CANCELLED_);
     }

@@ -33,8 +33,8 @@ static inline void loop_scheduler_fresh_busy_(loop_scheduler *l, uint64_t busy)
 /*
  * Takes in what was posted: first the loop's own posts, then those in the word. That is their
  * order. A post of the loop's own thread goes to fresh_ only while it sees the word empty, and
- * otherwise to the word: so whatever is in the word now and happened before an own post was taken
- * in before. On the loop's thread, under the lock.
+ * otherwise to the word. So a post that is in the word now did not happen before any post in
+ * fresh_. On the loop's thread, under the lock.
  */
 PLIM_CALLED_ void loop_scheduler_take_in_(loop_scheduler *l)
 {

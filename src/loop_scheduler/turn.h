@@ -94,8 +94,8 @@ static inline void loop_scheduler_look_ahead_(loop_scheduler *l)
     plim_store_relaxed_(&l->next_timer_, (uint64_t)plim_timers_next_(&l->timers_));
 }
 
-/* Calls the first timer that is due, unless it was started after this round began, that is, with a
- * sequence of `bound` or more; false if there is none. */
+/* Calls the first timer that is due, unless it was started after this round began (its sequence is
+ * `bound` or more). Returns false if there is none. */
 PLIM_HOT_ bool loop_scheduler_fire_next_(loop_scheduler *l, int64_t now, uint64_t bound)
 {
     loop_scheduler_lock_fast_(l);
@@ -136,10 +136,10 @@ static inline void loop_scheduler_count_sleep_(loop_scheduler *l)
 }
 
 /*
- * One turn: what is due and what is queued when it begins. It alternates, up to 64 of each. Then
- * the clock is read again, so that neither holds up the other, and timers that have become due in
- * the meantime are called in time. What is started or posted during the turn waits. Says whether
- * anything ran. since_ is the time when it begins, and when it ends.
+ * One turn: the timers that are due and the tasks that are queued when it begins. It alternates, up
+ * to 64 of each, so neither holds up the other. Then it reads the clock again, so timers that have
+ * become due are called in time. Timers started and tasks posted during the turn wait. Returns
+ * whether anything ran. since_ is the time when it begins, and when it ends.
  */
 enum { LOOP_SCHEDULER_ROUND_ = 64 };
 PLIM_HOT_ bool loop_scheduler_turn_(loop_scheduler *l)
@@ -152,8 +152,8 @@ PLIM_HOT_ bool loop_scheduler_turn_(loop_scheduler *l)
     uint64_t bound = l->timers_.sequence;
     while (more) {
         int64_t now = l->since_;
-        /* As long as tasks of this turn are left, timers that were started meanwhile are called in
-         * time, too; that has an end. */
+        /* As long as tasks of this turn are left, timers started in the meantime are called in
+         * time, too. That has an end. */
         bound = tasks > 0 ? l->timers_.sequence : bound;
         loop_scheduler_unlock_(l);
 
@@ -193,8 +193,8 @@ PLIM_HOT_ bool loop_scheduler_turn_(loop_scheduler *l)
 }
 
 /* Looks for a while whether something is posted. If the last sleep was over at once, it offers the
- * CPU first. Where the CPU is shared with the poster, each wake-up takes it away from that thread,
- * and there would be one wake-up for every few tasks (450 ns a task instead of 15). */
+ * CPU first. If the loop shares the CPU with the poster, each wake-up takes the CPU away from that
+ * thread. Then every few tasks would need a wake-up (450 ns a task instead of 15). */
 PLIM_SLOW_ void loop_scheduler_spin_(loop_scheduler *l)
 {
     int looks = PLIM_SPIN;
@@ -226,14 +226,14 @@ PLIM_SLOW_ void loop_scheduler_spin_(loop_scheduler *l)
 
 /*
  * Sleeps until there is something to do, at most until then (by our clock); returns early for no
- * reason, too. What it took is counted in the next turn.
+ * reason, too. The next turn counts how long it took.
  *
  * Why nothing is slept through. All that could end the sleep is either a step of the word, see
- * there, or happens under the lock, followed by a rouse: timers started and cancelled, closing.
- * Whether there is any of that is looked at under the lock, where ASLEEP is also set; so it is
- * either seen here, or finds ASLEEP. A stop is neither, since a signal handler must not wait for
- * the lock: it sets stop_ and then makes a step of the word. If that is before the one that sets
- * ASLEEP, which acquires, stop_ is seen below; if it is after it, it ends the sleep.
+ * there, or happens under the lock, followed by a rouse. The latter are timers started and
+ * cancelled, and closing. This looks for them under the lock, where it also sets ASLEEP. So either
+ * it sees them, or they find ASLEEP. A stop is neither, since a signal handler must not wait for
+ * the lock: it sets stop_ and then makes a step of the word. If that comes before the step that
+ * sets ASLEEP, which acquires, stop_ is seen below. If it comes later, it ends the sleep.
  */
 PLIM_SLOW_ void loop_scheduler_sleep_(loop_scheduler *l, int64_t until)
 {

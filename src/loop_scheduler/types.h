@@ -143,7 +143,7 @@ struct loop_scheduler_coroutine {
     plim_await_ await_;
 };
 
-/* What a coroutine knows of the one that it has called. */
+/* The state of a coroutine's call, for its caller. */
 enum {
     LOOP_SCHEDULER_NO_CALL_, /* nothing: there is none, or it has suspended itself */
     LOOP_SCHEDULER_CALLS_,   /* it runs in this very call */
@@ -157,8 +157,8 @@ typedef struct loop_scheduler_queue_ {
 
 /* The slow paths of the API, for when a fast path does not suffice. init puts a pointer to these
  * into the loop. So a file that only posts contains its fast path, and the rest is in the file that
- * initialises. The descriptor, offload, coroutines and health are not here, for few programs use
- * them: a file that does so contains them, and they reach the rest through this table. */
+ * initialises. The descriptor, offload, coroutines and health are not here, because few programs
+ * use them. A file that uses them contains them, and they reach the rest through this table. */
 typedef struct loop_scheduler_slow_ {
     int (*post)(loop_scheduler *l, loop_scheduler_task *task, int64_t timeout_ns);
     int (*push)(loop_scheduler *l, loop_scheduler_task *task, bool always);
@@ -190,7 +190,8 @@ enum { LOOP_SCHEDULER_LINE_ = 64 };
  *   constant           slow_, max_queue_, and what stands under that heading
  *   under the lock     everything else
  *
- * What is used most is at the beginning, where its offset takes one byte of an instruction.
+ * The fields that are used most stand at the beginning, where an offset takes one byte of an
+ * instruction.
  */
 struct loop_scheduler {
     /* The lock, and what is used with it for each task. */
@@ -218,7 +219,7 @@ struct loop_scheduler {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) fresh_count_; /* for others to see */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) fresh_busy_;  /* 1: keep out, we are in the middle of it */
 
-    /* What is used now and then. */
+    /* Fields that are used now and then. */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) rejected_;
     plim_counter wakers_;  /* less one for each thread that is about to write to fd_write_ */
     plim_list_ suspended_; /* coroutines that wait for an event or a limiter, by kept_ */
@@ -242,7 +243,8 @@ struct loop_scheduler {
     size_t stack_size_;
     char name_[16];
 
-    /* What posters touch, in cache lines of its own: room_ in another one than the word. */
+    /* Fields that posters touch, in cache lines of their own; room_ is in another one than the
+     * word. */
     char gap_[LOOP_SCHEDULER_LINE_];
     plim_counter word_;
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) runner_; /* as place_.goal.thread, here for posters */

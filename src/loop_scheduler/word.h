@@ -18,10 +18,10 @@
  * Invariants: NEWEST excludes ASLEEP and WATCHED, and these exclude each other.
  *
  * Why no post is forgotten. It is in the word when the poster's step has been made. If the loop is
- * awake, it looks at the word before it sleeps, and cannot set ASLEEP in a word with a task in it:
+ * awake, it looks at the word before it sleeps. It cannot set ASLEEP in a word with a task in it:
  * one compare-exchange decides between them. If ASLEEP was there first, the poster's step clears
- * it, and the wake-up call follows. If the loop is on its way to sleep then, it tells the kernel to
- * look for ASLEEP in the low half, where it is no more.
+ * it, and the wake-up call follows. If the loop is just going to sleep, the kernel looks for ASLEEP
+ * in the low half, and does not find it.
  *
  * Why a closed loop runs all it has accepted. CLOSED is set by a step of the same word. If a post
  * comes before it, the loop finds it, since it looks at the word after that step. If it comes
@@ -61,8 +61,8 @@ PLIM_SLOW_ void loop_scheduler_signal_fd_(int fd);
 /*
  * A step that clears WATCHED. The descriptor may be closed, and its number given to another file,
  * as soon as the task that this publishes has run. So the thread takes one from wakers_ before the
- * step, into debt, and gives it back when it has written: its last touch. destroy adds one, and
- * waits until it can have it: then nobody is in between.
+ * step, into debt. It gives that back when it has written, as its last touch. destroy adds one, and
+ * waits until it can take it: then no thread is in between.
  */
 PLIM_SLOW_ bool loop_scheduler_unwatch_(loop_scheduler *l, uint64_t *word, uint64_t after)
 {
@@ -138,8 +138,8 @@ PLIM_SLOW_ bool loop_scheduler_clear_(loop_scheduler *l, uint64_t bit)
     return false;
 }
 
-/* Something that a loop which is being closed may have waited for is gone, without a trace: so it
- * has to look once more whether it is over. Under the lock. */
+/* Something is gone without a trace that a closing loop may have waited for. So the loop has to
+ * look once more whether it is over. Under the lock. */
 static inline void loop_scheduler_less_is_left_(loop_scheduler *l)
 {
     l->recheck_ = plim_load_relaxed_(&l->stage_) != PLIM_OPEN_;

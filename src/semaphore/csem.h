@@ -9,8 +9,8 @@ PLIM_STATIC_ASSERT_(CSEM_MAX == PLIM_PERMITS_MAX, "the semaphore's limit is the 
 PLIM_STATIC_ASSERT_(sizeof(struct csem) == 8, "a csem is its word and nothing else");
 #endif
 
-/* Of negative width, or length, where the permits are out of range; a bit-field's width must be a
- * constant besides, but C++ lets no type be defined there. */
+/* The width, or length, is negative where the permits are out of range. A bit-field's width must
+ * also be a constant, but C++ lets no type be defined there. */
 #ifdef __cplusplus
 #define CSEM_RANGE_(permits) char[(permits) >= 0 && (permits) <= CSEM_MAX ? 1 : -1]
 #else

@@ -30,7 +30,7 @@
  *   reduce never waits: the new limit holds as soon as csem_available() is not negative.
  *
  *   A csem without permits is a sleep that other threads can end. csem_acquire_for sleeps,
- *   csem_release wakes one thread, csem_close wakes all of them (docs/recipes.md has an example).
+ *   csem_release wakes one thread, csem_close wakes all. docs/recipes.md has an example.
  *
  *   A csem_pool is a semaphore whose permits have numbers. A take gives you an index below `count`,
  *   which no other thread has until you put it back. So an array of connections, say, needs no list

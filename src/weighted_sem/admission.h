@@ -94,9 +94,9 @@ static inline void weighted_sem_release_job_(weighted_sem *w, weighted_sem_secti
 /*
  * Background jobs that wait hold their weight until they are let in, and then those before them in
  * the queue have been. So each that waits has to fit beside what is held by those at its place or
- * behind it. The demand of a queue is the most that one of them needs in this way: its weight and
- * all that is held from its place on. One more, at the end, adds what it holds to each of them;
- * unless it is leaving.
+ * behind it. The demand of a queue is the most that one of them needs in this way. That is its
+ * weight and all that is held from its place on. One more, at the end, adds what it holds to each
+ * of them; unless it is leaving.
  */
 static inline uint64_t weighted_sem_demand_(uint64_t before, const weighted_sem_sleeper_ *last)
 {

@@ -49,7 +49,7 @@ PLIM_SLOW_ int weighted_sem_enter_(weighted_sem *w, weighted_sem_sleeper_ *self,
         return error;
     }
     /* Callers that run their jobs themselves are better off not to look: they would only take
-     * turns. What the looks of a start take is part of its timeout. */
+     * turns. The looks of a start count as part of its timeout. */
     const bool start = self->task.fn != NULL;
     bool on = start;
     int64_t deadline = PLIM_FOREVER;
@@ -73,8 +73,8 @@ PLIM_SLOW_ int weighted_sem_enter_(weighted_sem *w, weighted_sem_sleeper_ *self,
     return error;
 }
 
-/* The slow way in for those without a task to hand over: for bare weight, or, if task is not NULL,
- * for a job, and *task tells its number and epoch. */
+/* The slow way in without a task to hand over. It is for bare weight, or, if task is not NULL, for
+ * a job; then it writes the number and epoch to *task. */
 PLIM_SLOW_ int weighted_sem_enter_slow_(weighted_sem *w, uint64_t weight, int64_t timeout_ns,
                                         weighted_sem_task_ *task)
 {

@@ -1,6 +1,6 @@
 /* Background jobs on an executor; and how a job gets its worker or its place there. */
 
-/* What an executor is given to run. */
+/* The executor runs this. */
 PLIM_SLOW_ void weighted_sem_execute_(void *arg)
 {
     weighted_sem_run_ run;

@@ -71,8 +71,8 @@
  *                closed; or the system has no thread left
  *     ETIMEDOUT  not in time
  *     ESHUTDOWN  closed
- *     EDEADLK    inside a background job of the same semaphore: what this call waits for, or a
- *                caller before it in the queue, does not fit beside what that job holds
+ *     EDEADLK    inside a background job of the same semaphore: this call, or a caller before it in
+ *                the queue, wants weight that does not fit beside the job's own
  *     EPERM      release of more than can be held, finish of what is not begun
  *     ENOMEM     no memory (init; start, when it needs one more thread)
  *
@@ -87,9 +87,8 @@
  *                not fit, the W callers behind it may start before it if they fit. In front of each
  *                first caller, they may take B times the total in weight. Then all wait for it.
  *                Measured with 32 callers, W = 8 and B = 4: if 1 job in 10 takes half the total or
- *                more, 88 % of the weight is in use. In strict order it is 77 %. With jobs of a
- *                quarter or less it is 96 and 91 %. If one caller starts all jobs, a bypass gains
- *                nothing.
+ *                more, 88 % of it is in use. In strict order it is 77 %. With jobs of a quarter or
+ *                less it is 96 and 91 %. If one caller starts all jobs, a bypass gains nothing.
  *   Progress     While no caller waits or drains, taking free weight is one atomic
  *                read-modify-write. Giving it back is one, too: no lock, no system call, no clock.
  *                complete, begin and finish also add to counters. Everything else takes a short

@@ -83,7 +83,7 @@ typedef struct weighted_sem_slow_ {
 
 enum { WEIGHTED_SEM_SEARCHERS_ = 4 }; /* one more worker without a task sleeps at once */
 
-/* What init found in the options, and made of them. The pointers are constant, too. */
+/* The options, and what init made of them. The pointers are constant, too. */
 typedef struct weighted_sem_fixed_ {
     uint32_t window, budget; /* of the bypass; a window of 0 if there is none */
     size_t error_capacity;

@@ -17,8 +17,8 @@
  * WATCHED    See the gate, above, for both of them and for memory orders. The next change concerns
  * HELD       threads that wait to get in, or for jobs to end, or for weight to be free.
  *
- * The fast way takes or gives weight. Four things can end the wait of a caller: weight given back,
- * a resize, the end of the wait of a caller before it, and close. Each section that does one of the
+ * The fast way takes or gives weight. Four things can end the wait of a caller: weight that comes
+ * back, a resize, the end of an earlier caller's wait, and close. Each section that does one of the
  * first three ends by admitting those who fit, and close sends all away. The end of a job can end a
  * drain, and each section that ends a job looks after the drains. Any of these can end a drain_all,
  * and every section looks after them.

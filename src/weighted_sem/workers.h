@@ -16,7 +16,7 @@
  *
  * Why B2 holds. The last worker that searches takes a task, and wakes another if there are more; or
  * it parks, but only if there is none. A parked worker whose time is over takes a task, if there is
- * one, before it leaves: so a start may count on it, although it cannot wake it any more.
+ * one, before it leaves. So a start may count on it, although it cannot wake it any more.
  *
  * Another thread admits a start that had to wait, and hands its task over in the same section. A
  * worker that has just ended a task counts itself as searching before that. So it wakes no other
@@ -73,8 +73,8 @@ PLIM_SLOW_ void weighted_sem_undo_(weighted_sem *w, const weighted_sem_task_ *ta
     weighted_sem_release_job_(w, s, task->weight, task->epoch);
 }
 
-/* Takes the next task for a worker that is idle and does not count as searching, if there is one;
- * and sees to the others before it runs this one. */
+/* Takes the next task, if there is one, for a worker that is idle and does not count as searching.
+ * Sees to the other tasks before the worker runs this one. */
 static inline bool weighted_sem_pick_(weighted_sem *w, weighted_sem_section_ *s,
                                       weighted_sem_worker_ *self)
 {
