@@ -785,7 +785,8 @@ static double y_of(double height)
     return HIGH - HIGH * height / (PEAK + 0.25);
 }
 
-/* Between two lines; its name stands in the middle of where it is thick. */
+/* Between two lines. Its name stands in the middle of where it is thick, clear of both lines as far
+ * as the name reaches. */
 static void draw_layer(FILE *svg, const double *from, const double *to, const char *class,
                        const char *name)
 {
@@ -805,9 +806,18 @@ static void draw_layer(FILE *svg, const double *from, const double *to, const ch
     }
     fprintf(svg, "Z'/>\n");
     if (thickest > 0.6) {
-        int c = (int)(sum / columns + 0.5);
+        const int c = (int)(sum / columns + 0.5);
+        const int reach = (int)(4 * (double)strlen(name) / x_of(1)) + 1; /* a letter has 8 pixels */
+        const double half = 9 / (y_of(0) - y_of(1)); /* of a line of text */
+        double at = (from[c] + to[c]) / 2, low = from[c], high = to[c];
+        for (int i = c > reach ? c - reach : 0; i <= c + reach && i < COLUMNS; i++) {
+            low = from[i] > low ? from[i] : low;
+            high = to[i] < high ? to[i] : high;
+        }
+        at = at > high - half ? high - half : at;
+        at = at < low + half ? low + half : at;
         fprintf(svg, "<text class='on %s' x='%.1f' y='%.1f'>%s</text>\n", class, x_of(c),
-                y_of((from[c] + to[c]) / 2) + 4.5, name);
+                y_of(at) + 4.5, name);
     }
 }
 
