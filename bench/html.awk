@@ -97,8 +97,8 @@ function print_machine(    i, m, busy, first, absent) {
     for (i = 1; i <= modules; i++) {
         m = module_name[i]
         if (m in there) {
-            print_fact(m, sprintf("%d repetitions of %d ms, %d s in all; others used %.0f %% of " \
-                "the CPUs meanwhile, the host took %.0f %%", about[m, "reps"], about[m, "ms"], \
+            print_fact(m, sprintf("%d repetitions of %d ms, %d s in all; in that time others " \
+                "used %.0f %% of the CPUs, the host took %.0f %%", about[m, "reps"], about[m, "ms"], \
                 about[m, "seconds"], 100 * about[m, "others"], 100 * about[m, "stolen"]))
             if (about[m, "others"] > 0.15) {
                 busy = 1
@@ -107,7 +107,7 @@ function print_machine(    i, m, busy, first, absent) {
     }
     print "</dl>"
     if (busy) {
-        print "<p class=\"missed\">Others kept this machine busy: read what contends with care.</p>"
+        print "<p class=\"missed\">Others kept this machine busy: read the contended figures with care.</p>"
     }
     if (about[first, "ms"] < 100) {
         print "<p class=\"missed\">A short run, made to see that all works: it is rough.</p>"
@@ -358,7 +358,7 @@ END {
         }
     }
     print "<h2 id=\"growth\">How cost grows</h2>"
-    print "<p class=\"soft\">Both axes are logarithmic. What is level costs the same for one as" \
+    print "<p class=\"soft\">Both axes are logarithmic. A level line costs the same for one as" \
         " for many; the limit is dashed.</p>\n<div class=\"grid wide\">"
     for (g = 1; g <= growths; g++) {
         if (lines[g] > 0) {

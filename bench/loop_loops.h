@@ -337,7 +337,7 @@ static void BENCH_F(flood)(bench_thread *self)
     BENCH_F(leave)(o, sent);
 }
 
-/* The loop is held in a task meanwhile, so it is awake. The tasks are in this thread's cache. */
+/* The loop is held in a task, so it is awake. The tasks are in this thread's cache. */
 static void BENCH_F(awake)(bench_thread *self)
 {
     BENCH_F(object) *o = (BENCH_F(object) *)self->run->first;

@@ -583,7 +583,7 @@ static inline const table *run_table(const scenario *of, int scenario_bit, const
     leave_out_the_dead(t);
     sort_rows(t);
     print_table(t);
-    printf("  others used %.0f %% of the CPUs meanwhile, the host took %.0f %%; %d of %d "
+    printf("  during it others used %.0f %% of the CPUs, the host took %.0f %%; %d of %d "
            "repetitions disturbed\n",
            100 * others, 100 * stolen, disturbed, t->rows * t->reps);
     if (of->note != NULL) {

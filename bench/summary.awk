@@ -39,7 +39,7 @@ function print_module(m,    c, r, b, who) {
     for (b = 1; b <= missings[m]; b++) {
         printf "  not here: %s\n", missing[m, b]
     }
-    printf "  others used %.0f %% of the CPUs meanwhile\n", 100 * about[m, "others"]
+    printf "  during it others used %.0f %% of the CPUs\n", 100 * about[m, "others"]
     printf "  bars of %s.h: %d of %d met%s\n", m, met[m], bars[m], \
         (met[m] < bars[m] ? "; missed:" : "")
     for (b = 1; b <= bars[m]; b++) {

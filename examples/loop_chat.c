@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * A chat room on one loop. Four people talk, each on a thread; a clock shows now and then how things
- * are; a skipper answers questions, for which books have to be searched, and that is slow; the
- * landlord waits until all are there, and later for the end. What the room knows is touched by the
- * loop only, so there is neither a lock nor an atomic in this file, and the counts are exact.
+ * A chat room on one loop. Four people talk, each on a thread. A clock shows now and then how
+ * things are. A skipper answers questions; for that books have to be searched, which is slow. The
+ * landlord waits until all are there, and later for the end. Only the loop touches the room's data.
+ * So there is neither a lock nor an atomic in this file, and the counts are exact.
  *
  *   cc -std=c11 -pthread loop_chat.c && ./a.out
  */
@@ -117,7 +117,7 @@ static void show(const char *who, const char *format, ...)
     va_end(list);
 }
 
-/* ---- coroutines: they wait wherever they like, and the room goes on meanwhile */
+/* ---- coroutines: they wait wherever they like, and the room goes on */
 
 /* Blocks, so it is done by a worker of the bulkhead. It leaves the loop's things alone. */
 static int search_books(void *arg)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * A loop inside somebody else's: a program that has an epoll loop already, here for a thermometer at
- * the end of a pipe, takes in a loop_scheduler as one more descriptor. Other threads post to it and
- * start timers; all that runs because of that runs on the epoll thread, beside the handler of the
- * pipe, so they share their figures without a lock. For Linux; elsewhere it does nothing.
+ * A loop inside another loop. The program has an epoll loop already, here for a thermometer at the
+ * end of a pipe. It takes in a loop_scheduler as one more descriptor. Other threads post to it and
+ * start timers. All of that runs on the epoll thread, like the handler of the pipe, so they share
+ * their figures without a lock. For Linux; elsewhere it does nothing.
  *
  *   cc -std=c11 -pthread loop_in_epoll.c && ./a.out
  */

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * Overload, and what to do about it: a service that can answer 200 requests a second is offered up
- * to 1000, four times over: unprotected, behind a bulkhead, with weights, and on a loop. What
- * `make demo` shows.
+ * Overload, and what to do about it. A service that can answer 200 requests a second is offered up
+ * to 1000. That happens four times: unprotected, behind a bulkhead, with weights, and on a loop.
+ * `make demo` shows it.
  *
  *   cc -std=c11 -O2 -pthread overload.c && ./a.out [fast] [chart.svg]
  *
  * The service. A request takes 48 KiB of memory, fills them, and makes four reads from a device,
  * with some work on the memory after each. The device has eight channels, and a read keeps one busy
- * for 10 ms: 8 / (4 * 10 ms) are 200 requests a second, on any machine. Who finds no channel free
- * stands in line. Plain POSIX, nothing of the toolkit: a disk or a database is like that.
+ * for 10 ms. So it serves 8 / (4 * 10 ms) = 200 requests a second, on any machine. A read that
+ * finds no channel free waits in line. Plain POSIX, nothing of the toolkit: a disk or a database is
+ * like that.
  *
  * The load. When each request comes is fixed beforehand, and nothing slows it down: clients do not
  * know of each other. The load rises from half the capacity to five times that and falls again. A
@@ -18,8 +19,8 @@
  * Why it collapses, without a formula that says so. Unprotected, each request has a thread at once,
  * and all take turns at the device: everybody gets a little, nobody gets done. Soon each is older
  * than 200 ms when it has had its four turns. The device is as busy as ever, but for clients that
- * have gone; threads and memory wait with them; and it goes on so when the load has long fallen,
- * since those who came before stand in line before those who come now.
+ * have gone, and threads and memory wait for it. This goes on long after the load has fallen, since
+ * old requests stand in line before new ones.
  *
  * Each act is a process of its own, so peaks of memory and threads are its own, as /proc tells them
  * ("-" where there is none). In act 1 no more than 2000 threads are started, or what the system
@@ -360,7 +361,7 @@ static void talk(loop_scheduler_coroutine *co)
     request *r = co->arg;
     LOOP_BEGIN(co);
     ledger.open++;
-    LOOP_OFFLOAD(co, &workers, serve, r); /* other requests are handled meanwhile */
+    LOOP_OFFLOAD(co, &workers, serve, r); /* the loop handles other requests */
     ledger.open--;
     if (co->status == 0 && co->result == 0) {
         ledger.answered++;
@@ -808,7 +809,7 @@ static void draw_layer(FILE *svg, const double *from, const double *to, const ch
     if (thickest > 0.6) {
         const int c = (int)(sum / columns + 0.5);
         const int reach = (int)(4 * (double)strlen(name) / x_of(1)) + 1; /* a letter has 8 pixels */
-        const double half = 9 / (y_of(0) - y_of(1)); /* of a line of text */
+        const double half = 9 / (y_of(0) - y_of(1));                     /* of a line of text */
         double at = (from[c] + to[c]) / 2, low = from[c], high = to[c];
         for (int i = c > reach ? c - reach : 0; i <= c + reach && i < COLUMNS; i++) {
             low = from[i] > low ? from[i] : low;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Pooled workers: nobody borrows a connection and sits on it; each of four workers owns one, and
+ * Pooled workers: no job borrows a connection and sits on it. Each of four workers owns one, and
  * jobs come to the workers. Rows are stored in SQLite if the build found it (one database, one
- * connection each), or else in files (one each). On the way goes wrong what does go wrong: a
- * connection that does not open at first, failures that pass, a row that no attempt can store, a job
- * that is stuck, one that comes too late, one that is cancelled. In the end every job has one
- * outcome, and there are as many rows as jobs that succeeded.
+ * connection each), or else in files (one each). Many things go wrong on the way. A connection does
+ * not open at first, failures pass, and no attempt can store one row. A job is stuck, one comes too
+ * late, one is cancelled. In the end every job has one outcome, and there are as many rows as jobs
+ * that succeeded.
  *
  *   cc -std=c11 -O2 -pthread pooled_workers.c && ./a.out [fast] [metrics]
  *   cc -std=c11 -O2 -pthread -DWITH_SQLITE pooled_workers.c -lsqlite3 && ./a.out
@@ -338,7 +338,7 @@ static void show_health(void)
     fflush(stdout);
 }
 
-/* Waits for a place in the queue, and shows meanwhile how the pool is. */
+/* Waits for a place in the queue, and shows the state of the pool while it waits. */
 static int submit(unsigned i)
 {
     int error;

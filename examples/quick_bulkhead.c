@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * bulkhead.h in two short acts. Sync: six threads call a slow service that takes two at a time and
- * lets two wait; the others are told so at once. Async: jobs are handed over, run in the background,
- * and tell how they ended.
+ * lets two wait. The others are refused at once. Async: jobs are handed over, run in the
+ * background, and tell how they ended.
  *
  *   cc -std=c11 -pthread quick_bulkhead.c && ./a.out
  */

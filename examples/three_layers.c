@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Three limits that fit together, as a service has them that works off a table of jobs:
+ * Three limits that fit together, in a service that works off a table of jobs:
  *
  *   connections   what the database bears: a bulkhead that refuses rather than lets wait
  *   workers       fetch jobs from the table, each on a connection of its own that it keeps: an
@@ -13,7 +13,7 @@
  *
  *   connections = workers + permits + requests
  *
- * is enough for everybody: nobody who has come so far is ever without a connection.
+ * is enough: nothing that was let in is ever without a connection.
  *
  *   cc -std=c11 -pthread three_layers.c && ./a.out
  */

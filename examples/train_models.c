@@ -2,8 +2,8 @@
  *
  * A million models are trained on one GPU with 180 GB of memory. Each needs between 1 and 48 of
  * them, and those that train at the same time must fit. A model is made only when there is room for
- * it, so memory stays that of the few that train, however long the list. Some fail; their errors
- * are collected on the way and summed up at the end.
+ * it. So only the few models that train are in memory, however long the list. Some fail; their
+ * errors are collected on the way and summed up at the end.
  *
  *   cc -std=c11 -O2 -pthread train_models.c && ./a.out [MODELS]
  */

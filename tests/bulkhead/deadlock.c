@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Waits that could never end are told so with EDEADLK; those that can end are not.
+ * Waits that could never end return EDEADLK; those that can end do not.
  */
 
 static void nest_in_done(bulkhead_job *job)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Events: what a listener is told, and what it may do.
+ * Events: what a listener gets, and what it may do.
  */
 
 typedef struct recorder {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Calls from inside: of done, worker_start, jobs and what invoke calls. What can end is waited for;
- * whoever would wait for himself is told.
+ * Calls from inside: of done, worker_start, jobs and what invoke calls. A wait that can end waits;
+ * one that would wait for itself gets EDEADLK.
  */
 
 static int nothing(void *arg)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The limiter: what it is told, and that the bulkhead does what it says.
+ * The limiter: what it learns, and that the bulkhead does what it says.
  */
 
 /* One that notes what it is told, and says what it was told to say. */

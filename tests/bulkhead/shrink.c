@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Fewer permits while jobs wait inside of their own bulkhead: when all permits that are left belong
- * to threads that wait here for ever, these are told until one goes on. The guests are those of blocked.c.
+ * Fewer permits while jobs wait inside of their own bulkhead. When all permits that are left belong
+ * to threads that wait here for ever, these get EDEADLK until one goes on. The guests are those of
+ * blocked.c.
  */
 
 enum { BY_WAIT, BY_ENTER, BY_INVOKE, BY_INVOKE_WITHOUT_ROOM, BY_SUBMIT, WAYS };
@@ -27,7 +28,7 @@ static bool both_wait(int way)
 
 /* Of two permits each told guest gives one back, for the other. If there is one left, the first
  * that is told gives it back in vain. */
-/* How many wait for the job: it is the last one in the queue, and does not end meanwhile. */
+/* How many wait for the job. It is the last one in the queue, and does not end in between. */
 static int awaits_of(bulkhead_job *job)
 {
     bulkhead_section_ s = bulkhead_lock_(&on.b);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Waits that go from one object to another and come back: one of them is told.
+ * Waits that go from one object to another and come back: one of them gets EDEADLK.
  */
 
 static bool set_up(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Closing a loop, in both ways, whoever runs it and whatever others do meanwhile.
+ * Closing a loop, in both ways, whichever thread runs it and whatever others do in the meantime.
  */
 
 TEST a_drain_runs_what_is_queued_and_what_that_posts(int kind)

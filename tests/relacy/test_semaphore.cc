@@ -185,7 +185,7 @@ static void exclusion_ways(bench &b, unsigned me)
     }
 }
 
-/* Thread 0 is greedy and holds the permit already; the others get impatient meanwhile. */
+/* Thread 0 is greedy and holds the permit already; the others get impatient in the meantime. */
 static void starving(bench &b, unsigned me)
 {
     if (me != 0) {
