@@ -54,12 +54,12 @@
  *         plim_executor executor = {execute, &pool};
  *         bulkhead_options options = {.type = BULKHEAD_ASYNC, .permits = 8, .executor = &executor};
  *
- *   Or how many permits there are is said by a limiter, such as adaptive_limit.h. It is told of
- *   each run that has ended: each attempt of a job, and each function given to invoke. It learns
- *   how long the run took, how many ran, and what it came to. ETIMEDOUT, EAGAIN and EBUSY, and a
+ *   A limiter, such as adaptive_limit.h, can set the number of permits. The bulkhead reports to it
+ *   each run that has ended: each attempt of a job, and each function given to invoke. The report
+ *   says how long the run took, how many ran, and how it ended. ETIMEDOUT, EAGAIN and EBUSY, and a
  *   run timeout, mean overload; any other error means nothing to it. Calls of enter and
- *   BULKHEAD_SCOPE are not told: nobody knows when they began. There are never more permits than
- *   the options say, or the last resize.
+ *   BULKHEAD_SCOPE are not reported, since their beginning is not noted. There are never more
+ *   permits than the options or the last resize allow.
  *
  *   A job fails if its run returns anything but 0. Then it may be tried again, up to `attempts`
  *   times in all. The delay before the second attempt is retry_delay_ns. It doubles for each later
@@ -316,9 +316,9 @@ typedef struct bulkhead_options {
                            the queue. 0: enter and invoke for ever, submit not at all. PLIM_NONE:
                            none of them waits. enter_for and submit_for have their own */
     const plim_executor *executor; /* runs the jobs; is copied (NULL: own workers) */
-    const plim_limiter *limiter;   /* says how many permits there are, `permits` at most; is
-                                      told of all runs, and once by init, with 0 in flight, to
-                                      learn the first limit; is copied (NULL: that many) */
+    const plim_limiter *limiter;   /* sets the number of permits, `permits` at most. Its sample() is
+                                      called after each run, and once by init, with 0 in flight, for
+                                      the first limit. Is copied (NULL: there are `permits`) */
     /* Makes what the worker owns (NULL: nothing to make). If it does not return 0, it is called
      * again after 1 ms, 2 ms, ... up to a second. Both run on the worker's thread. */
     int (*worker_start)(void *user, unsigned index, void **resource);
@@ -890,10 +890,11 @@ typedef struct plim_executor {
     void *ctx;
 } plim_executor;
 
-/* How a limiter asks somebody else for its limit: sample() is told of each call that has ended, and
- * returns how many may be in flight from now on, at least 1. now_ns: on the monotonic clock;
- * took_ns: how long the call took; in_flight: how many there were, this one included; kind: one of
- * the three below. Calls may come from several threads at once. */
+/* How anything in Plimsoll takes its limit from another object. It calls sample() after each call
+ * that has ended, and sample() returns how many may be in flight from now on, at least 1. now_ns is
+ * the time on the monotonic clock. took_ns is how long the call took. in_flight is how many there
+ * were, this one included. kind is one of the three below. Calls may come from several threads at
+ * once. */
 typedef struct plim_limiter {
     uint32_t (*sample)(void *ctx, int64_t now_ns, int64_t took_ns, uint32_t in_flight, int kind);
     void *ctx;
@@ -1469,7 +1470,7 @@ static inline plim_step plim_leave_step_(uint64_t w, int lane, uint32_t permits,
 }
 
 /*
- * What a registered waiter does next. `aged`: it has waited too long for a normal waiter.
+ * The next step of a registered waiter. `aged`: it has waited too long for a normal waiter.
  * `expired`: its deadline has passed; a permit that is there is still taken (the last look), so a
  * timeout means that there was none.
  */
@@ -5308,7 +5309,7 @@ PLIM_CALLED_ void bulkhead_tidy_(bulkhead *b, bulkhead_section_ *s)
 
 /* ==== src/bulkhead/limiter.h ================================================================== */
 
-/* The limiter: who says how many permits there are, if the options name one. */
+/* The limiter, which sets the number of permits, if the options name one. */
 
 /* As many as the limiter says, but no more than were set. */
 PLIM_SLOW_ void bulkhead_limit_to_(bulkhead *b, uint64_t permits);
@@ -5316,7 +5317,7 @@ PLIM_SLOW_ void bulkhead_limit_to_(bulkhead *b, uint64_t permits);
 /*
  * Reports a run to the limiter, and does what it answers. The run began then, and must not take
  * longer than `limit` (0: as long as it likes). The permit of the run is still held. Under no lock:
- * the limiter is the program's. So of two threads the one that was told less may come last; then
+ * the limiter is the program's. So of two threads the one with the older answer may come last. Then
  * the next run puts it right. The number of runs is only nearly known: a permit that has just come
  * back may be among them, and a resize may come between the two looks.
  *
@@ -5369,7 +5370,7 @@ static inline int64_t bulkhead_run_limit_(const bulkhead *b, const bulkhead_job 
     return limit > 0 ? limit : 0;
 }
 
-/* What goes with the beginning of an attempt that is timed, or may have a timer. */
+/* Notes the beginning of an attempt that is timed, or may have a timer. */
 PLIM_CALLED_ void bulkhead_begin_timed_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                         bulkhead_worker_ *worker)
 {
@@ -5509,7 +5510,8 @@ static inline uint64_t bulkhead_number_(const bulkhead_job *job)
     return plim_load_relaxed_(&job->marks_) / BULKHEAD_NUMBER_ONE_;
 }
 
-/* What a job was when it was submitted. If there is nobody to run it, it is that again. */
+/* The state of a job before its submit. If no thread is left to run the job, it gets this state
+ * back. */
 typedef struct bulkhead_past_ {
     uint64_t number; /* that it got by being accepted: it may be gone, and its memory reused */
     bulkhead *where;
@@ -6869,7 +6871,7 @@ PLIM_SLOW_ void bulkhead_block_(bulkhead *b, bulkhead_section_ *s, bulkhead_bloc
     }
 }
 
-/* What the body of that job waits for, if that is a job of this bulkhead; else NULL. */
+/* Returns the job that the body of that job waits for, if it is one of this bulkhead; else NULL. */
 PLIM_SLOW_ const bulkhead_job *bulkhead_awaited_by_(const bulkhead *b, const bulkhead_job *job)
 {
     const bulkhead_job *awaited = NULL;
@@ -6969,8 +6971,7 @@ PLIM_SLOW_ void bulkhead_entered_(bulkhead *b, int64_t since)
     bulkhead_tell_(b, BULKHEAD_EVENT_ACCEPTED, bulkhead_no_job_(), BULKHEAD_PENDING, 0, 0);
 }
 
-/* What goes with the end of a function that was called with a permit (BULKHEAD_TIMINGS, or a
- * limiter). */
+/* Notes the end of a function that was called with a permit (BULKHEAD_TIMINGS, or a limiter). */
 PLIM_SLOW_ void bulkhead_ran_(bulkhead *b, int64_t since, int result)
 {
     if (b->fixed.histograms != NULL) {

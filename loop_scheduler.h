@@ -889,10 +889,11 @@ typedef struct plim_executor {
     void *ctx;
 } plim_executor;
 
-/* How a limiter asks somebody else for its limit: sample() is told of each call that has ended, and
- * returns how many may be in flight from now on, at least 1. now_ns: on the monotonic clock;
- * took_ns: how long the call took; in_flight: how many there were, this one included; kind: one of
- * the three below. Calls may come from several threads at once. */
+/* How anything in Plimsoll takes its limit from another object. It calls sample() after each call
+ * that has ended, and sample() returns how many may be in flight from now on, at least 1. now_ns is
+ * the time on the monotonic clock. took_ns is how long the call took. in_flight is how many there
+ * were, this one included. kind is one of the three below. Calls may come from several threads at
+ * once. */
 typedef struct plim_limiter {
     uint32_t (*sample)(void *ctx, int64_t now_ns, int64_t took_ns, uint32_t in_flight, int kind);
     void *ctx;
@@ -1468,7 +1469,7 @@ static inline plim_step plim_leave_step_(uint64_t w, int lane, uint32_t permits,
 }
 
 /*
- * What a registered waiter does next. `aged`: it has waited too long for a normal waiter.
+ * The next step of a registered waiter. `aged`: it has waited too long for a normal waiter.
  * `expired`: its deadline has passed; a permit that is there is still taken (the last look), so a
  * timeout means that there was none.
  */
@@ -5012,7 +5013,7 @@ static inline void loop_scheduler_run_errand_(loop_scheduler_task *task, int sta
     run(arg);
 }
 
-/* What others call who have the loop as their executor. */
+/* The execute of the loop as an executor. */
 PLIM_SLOW_ int loop_scheduler_execute_(void *ctx, void (*run)(void *), void *arg)
 {
     loop_scheduler_errand_ *errand = (loop_scheduler_errand_ *)plim_memory_(sizeof *errand);

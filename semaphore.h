@@ -585,10 +585,11 @@ typedef struct plim_executor {
     void *ctx;
 } plim_executor;
 
-/* How a limiter asks somebody else for its limit: sample() is told of each call that has ended, and
- * returns how many may be in flight from now on, at least 1. now_ns: on the monotonic clock;
- * took_ns: how long the call took; in_flight: how many there were, this one included; kind: one of
- * the three below. Calls may come from several threads at once. */
+/* How anything in Plimsoll takes its limit from another object. It calls sample() after each call
+ * that has ended, and sample() returns how many may be in flight from now on, at least 1. now_ns is
+ * the time on the monotonic clock. took_ns is how long the call took. in_flight is how many there
+ * were, this one included. kind is one of the three below. Calls may come from several threads at
+ * once. */
 typedef struct plim_limiter {
     uint32_t (*sample)(void *ctx, int64_t now_ns, int64_t took_ns, uint32_t in_flight, int kind);
     void *ctx;
@@ -1164,7 +1165,7 @@ static inline plim_step plim_leave_step_(uint64_t w, int lane, uint32_t permits,
 }
 
 /*
- * What a registered waiter does next. `aged`: it has waited too long for a normal waiter.
+ * The next step of a registered waiter. `aged`: it has waited too long for a normal waiter.
  * `expired`: its deadline has passed; a permit that is there is still taken (the last look), so a
  * timeout means that there was none.
  */

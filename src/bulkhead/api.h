@@ -74,9 +74,9 @@ typedef struct bulkhead_options {
                            the queue. 0: enter and invoke for ever, submit not at all. PLIM_NONE:
                            none of them waits. enter_for and submit_for have their own */
     const plim_executor *executor; /* runs the jobs; is copied (NULL: own workers) */
-    const plim_limiter *limiter;   /* says how many permits there are, `permits` at most; is
-                                      told of all runs, and once by init, with 0 in flight, to
-                                      learn the first limit; is copied (NULL: that many) */
+    const plim_limiter *limiter;   /* sets the number of permits, `permits` at most. Its sample() is
+                                      called after each run, and once by init, with 0 in flight, for
+                                      the first limit. Is copied (NULL: there are `permits`) */
     /* Makes what the worker owns (NULL: nothing to make). If it does not return 0, it is called
      * again after 1 ms, 2 ms, ... up to a second. Both run on the worker's thread. */
     int (*worker_start)(void *user, unsigned index, void **resource);

@@ -22,7 +22,7 @@ static inline int64_t bulkhead_run_limit_(const bulkhead *b, const bulkhead_job 
     return limit > 0 ? limit : 0;
 }
 
-/* What goes with the beginning of an attempt that is timed, or may have a timer. */
+/* Notes the beginning of an attempt that is timed, or may have a timer. */
 PLIM_CALLED_ void bulkhead_begin_timed_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                         bulkhead_worker_ *worker)
 {
@@ -162,7 +162,8 @@ static inline uint64_t bulkhead_number_(const bulkhead_job *job)
     return plim_load_relaxed_(&job->marks_) / BULKHEAD_NUMBER_ONE_;
 }
 
-/* What a job was when it was submitted. If there is nobody to run it, it is that again. */
+/* The state of a job before its submit. If no thread is left to run the job, it gets this state
+ * back. */
 typedef struct bulkhead_past_ {
     uint64_t number; /* that it got by being accepted: it may be gone, and its memory reused */
     bulkhead *where;

@@ -186,7 +186,7 @@ PLIM_SLOW_ void bulkhead_block_(bulkhead *b, bulkhead_section_ *s, bulkhead_bloc
     }
 }
 
-/* What the body of that job waits for, if that is a job of this bulkhead; else NULL. */
+/* Returns the job that the body of that job waits for, if it is one of this bulkhead; else NULL. */
 PLIM_SLOW_ const bulkhead_job *bulkhead_awaited_by_(const bulkhead *b, const bulkhead_job *job)
 {
     const bulkhead_job *awaited = NULL;

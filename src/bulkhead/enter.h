@@ -41,8 +41,7 @@ PLIM_SLOW_ void bulkhead_entered_(bulkhead *b, int64_t since)
     bulkhead_tell_(b, BULKHEAD_EVENT_ACCEPTED, bulkhead_no_job_(), BULKHEAD_PENDING, 0, 0);
 }
 
-/* What goes with the end of a function that was called with a permit (BULKHEAD_TIMINGS, or a
- * limiter). */
+/* Notes the end of a function that was called with a permit (BULKHEAD_TIMINGS, or a limiter). */
 PLIM_SLOW_ void bulkhead_ran_(bulkhead *b, int64_t since, int result)
 {
     if (b->fixed.histograms != NULL) {

@@ -1,4 +1,4 @@
-/* The limiter: who says how many permits there are, if the options name one. */
+/* The limiter, which sets the number of permits, if the options name one. */
 
 /* As many as the limiter says, but no more than were set. */
 PLIM_SLOW_ void bulkhead_limit_to_(bulkhead *b, uint64_t permits);
@@ -6,7 +6,7 @@ PLIM_SLOW_ void bulkhead_limit_to_(bulkhead *b, uint64_t permits);
 /*
  * Reports a run to the limiter, and does what it answers. The run began then, and must not take
  * longer than `limit` (0: as long as it likes). The permit of the run is still held. Under no lock:
- * the limiter is the program's. So of two threads the one that was told less may come last; then
+ * the limiter is the program's. So of two threads the one with the older answer may come last. Then
  * the next run puts it right. The number of runs is only nearly known: a permit that has just come
  * back may be among them, and a resize may come between the two looks.
  *

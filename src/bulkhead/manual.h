@@ -54,12 +54,12 @@
  *         plim_executor executor = {execute, &pool};
  *         bulkhead_options options = {.type = BULKHEAD_ASYNC, .permits = 8, .executor = &executor};
  *
- *   Or how many permits there are is said by a limiter, such as adaptive_limit.h. It is told of
- *   each run that has ended: each attempt of a job, and each function given to invoke. It learns
- *   how long the run took, how many ran, and what it came to. ETIMEDOUT, EAGAIN and EBUSY, and a
+ *   A limiter, such as adaptive_limit.h, can set the number of permits. The bulkhead reports to it
+ *   each run that has ended: each attempt of a job, and each function given to invoke. The report
+ *   says how long the run took, how many ran, and how it ended. ETIMEDOUT, EAGAIN and EBUSY, and a
  *   run timeout, mean overload; any other error means nothing to it. Calls of enter and
- *   BULKHEAD_SCOPE are not told: nobody knows when they began. There are never more permits than
- *   the options say, or the last resize.
+ *   BULKHEAD_SCOPE are not reported, since their beginning is not noted. There are never more
+ *   permits than the options or the last resize allow.
  *
  *   A job fails if its run returns anything but 0. Then it may be tried again, up to `attempts`
  *   times in all. The delay before the second attempt is retry_delay_ns. It doubles for each later

@@ -306,7 +306,7 @@ static inline plim_step plim_leave_step_(uint64_t w, int lane, uint32_t permits,
 }
 
 /*
- * What a registered waiter does next. `aged`: it has waited too long for a normal waiter.
+ * The next step of a registered waiter. `aged`: it has waited too long for a normal waiter.
  * `expired`: its deadline has passed; a permit that is there is still taken (the last look), so a
  * timeout means that there was none.
  */

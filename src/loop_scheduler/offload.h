@@ -112,7 +112,7 @@ static inline void loop_scheduler_run_errand_(loop_scheduler_task *task, int sta
     run(arg);
 }
 
-/* What others call who have the loop as their executor. */
+/* The execute of the loop as an executor. */
 PLIM_SLOW_ int loop_scheduler_execute_(void *ctx, void (*run)(void *), void *arg)
 {
     loop_scheduler_errand_ *errand = (loop_scheduler_errand_ *)plim_memory_(sizeof *errand);
