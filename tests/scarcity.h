@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory and threads that run out, by macros over the names that the headers use; and something
+ * Memory and threads that run out, by macros over the names that the headers use. Also something
  * that happens in the middle of an allocation, or after a thread was created and before its creator
  * knows. Include it before the header under test.
  */

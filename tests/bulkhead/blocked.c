@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Threads of a bulkhead that wait for that very bulkhead, with threads in plenty: workers that wait
- * do not count, and every permit with one who waits is a deadlock. What happens when there is no
- * thread to be had is in shortage.c.
+ * Threads of a bulkhead that wait for that very bulkhead, with threads in plenty. Workers that wait
+ * do not count. If every permit belongs to a thread that waits, that is a deadlock. shortage.c has
+ * what happens when no thread can be had.
  */
 
 /* A body, a done or a worker_stop that comes to a point, goes on when it is told to, and waits. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Exactness under load. Three threads flood a bulkhead with empty jobs, so that its lazy counts are
- * whatever they are; then they ask for more than there is, all at once. Exactly `permits` must run
- * and exactly `queue` wait, and the rest be refused. And with one permit, jobs and callers get in in
+ * Exactness under load. Three threads flood a bulkhead with empty jobs, so that its lazy counts
+ * have any value. Then they ask for more than there is, all at once. Exactly `permits` must run and
+ * exactly `queue` wait, and the rest be refused. And with one permit, jobs and callers get in in
  * the order in which they came.
  *
  *   exact [ROUNDS] [SEED]

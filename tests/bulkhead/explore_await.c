@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Scenarios of coroutines that wait for a bulkhead. A thread plays the loop: it begins the wait, is
- * told of the end, or gives up, and ends it. After that the coroutine is gone.
+ * Scenarios of coroutines that wait for a bulkhead. A thread plays the loop: it begins the wait,
+ * hears of its end or gives up, and ends it. After that the coroutine is gone.
  */
 
 static void resumed(plim_await_ *self)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * bulkhead.h when memory or threads run out, when a compare-exchange fails for no reason, and when
- * something happens in the middle of the creation of a thread; and that it allocates nothing once
- * it is warm.
+ * something happens while a thread is created. Also that it allocates nothing once it is warm.
  */
 #undef NDEBUG
 #ifndef _GNU_SOURCE

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A call that fails changes nothing: the job and the bulkhead are what they were before, all of
- * their bytes where no other thread has to do with them.
+ * A call that fails changes nothing. The job and the bulkhead are what they were before, in all
+ * bytes that no other thread writes.
  */
 
 /* All figures but `rejected` are as before. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Threads of a bulkhead that wait for that very bulkhead, when no other thread can be had: what
- * nobody will run ends, and nothing else does. Waits with threads in plenty are in blocked.c.
+ * Threads of a bulkhead that wait for that very bulkhead, when no other thread can be had. Jobs
+ * that no thread will run end, and nothing else does. Waits with threads in plenty are in
+ * blocked.c.
  */
 
 enum { PARTS = 6 };

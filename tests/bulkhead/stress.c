@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Threads do random things to one bulkhead, round after round, with all that a caller may do: enter
- * and leave, invoke, submit with delays, deadlines, retries and run timeouts, wait, cancel, resize,
- * wait_idle, and a close at the end of the round or in its middle, by several at once; with own
- * workers and with an executor. After each round the books are checked: the limit never exceeded,
- * each accepted job ended once, and accepted = the sum of the outcomes.
+ * Threads do random things to one bulkhead, round after round, with all that a caller may do. They
+ * enter and leave, invoke, submit with delays, deadlines, retries and run timeouts. They wait,
+ * cancel, resize and wait_idle. Several at once close it at the end of the round or in its middle.
+ * There are own workers or an executor. After each round the books are checked: the limit never
+ * exceeded, each accepted job ended once, and accepted = the sum of the outcomes.
  *
  *   stress [SECONDS] [SEED]
  */

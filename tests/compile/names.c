@@ -1,8 +1,8 @@
 /* tests/compile/names.c - the system's names, used beside ours
  * SPDX-License-Identifier: MIT
  *
- * Included by what names.sh writes, after names_system.h, our headers and their use_*.c, in either
- * order: nobody may have taken a name from the other, or hidden it behind a macro.
+ * The files that names.sh writes include this after names_system.h, our headers and their use_*.c,
+ * in either order. No side may have taken a name from the other, or hidden it behind a macro.
  */
 #ifdef __cplusplus
 extern "C" {

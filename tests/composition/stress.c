@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Stacks of the headers, made at random, each layer on the executor of the one below: at the bottom
- * a bulkhead with workers, or a loop with a thread of its own or with none; above it up to two
- * bulkheads; on top a loop that offloads, a weighted semaphore, or nothing more. Threads give work
- * to the top, cancel it, wait for it, resize what can be resized, and close any layer in the middle
- * of it, in any order and manner; what runs gives more work. At the end all layers are closed at
- * the same time and destroyed in any order, and their memory is overwritten and freed.
+ * Stacks of the headers, made at random, each layer on the executor of the one below. At the bottom
+ * is a bulkhead with workers, or a loop with a thread of its own or with none. Above it are up to
+ * two bulkheads. On top is a loop that offloads, a weighted semaphore, or nothing more. Threads
+ * give work to the top, cancel it, wait for it, and resize what can be resized. They close any
+ * layer in the middle of it, in any order and manner. Bodies give more work. At the end all layers
+ * are closed at the same time and destroyed in any order, and their memory is overwritten and
+ * freed.
  *
- * Then the books are checked: whatever was accepted has come to one end, what had to be run was run
- * once, the limit of the top was never exceeded, and nothing is left in any layer.
+ * Then the books are checked. All accepted work has come to one end, and what had to run ran once.
+ * The limit of the top was never exceeded, and nothing is left in any layer.
  *
  *   stress [SECONDS] [SEED]
  */

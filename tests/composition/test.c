@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The headers together: each as the executor of another, waits that go from one to the other and
- * come back, three layers of limits, and the end of all that, in every order.
+ * The headers together. Each is the executor of another; waits go from one to the other and come
+ * back. There are three layers of limits, and the end of all that, in every order.
  *
- * What a test must hold open waits at a gate. Closes run on threads of their own, and the next step
- * is taken when a close is seen to have begun: so the order is what the test says.
+ * What a test must hold open waits at a gate. Closes run on threads of their own. A test takes its
+ * next step when it sees that a close has begun, so the order is what the test says.
  *
  * TEST_SCALE and TEST_LONG in the environment change how long some tests run: see support.h.
  */

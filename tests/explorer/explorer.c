@@ -3,20 +3,21 @@
  * The engine of the schedule explorer; explorer.h says what it is for.
  *
  * Logical threads are fibers: a context on its own stack (ucontext), switched by _setjmp and
- * _longjmp, which cost no system call. A fiber stops before each of its steps and tells the
- * scheduler; the scheduler chooses an action: let one of the runnable threads do its step and run
- * on to the next, let a sleep end by its deadline, wake a sleeper for no reason, or end a thread.
+ * _longjmp, which cost no system call. A fiber stops before each of its steps and reports it to the
+ * scheduler, which chooses an action. It lets one of the runnable threads do its step and run on to
+ * the next. Or it lets a sleep end by its deadline, wakes a sleeper for no reason, or ends a
+ * thread.
  *
  * Exhaustive search goes back to the last choice that still has an alternative, and takes that,
- * depth first. A state that was met before is not searched again. The state is the world, the clock,
- * and for each thread whether it sleeps, its saved registers and the live part of its stack: what it
- * will do depends on nothing else. (Garbage in dead stack slots makes some equal states look
- * different; that costs time, and loses nothing. States are compared by a 64-bit hash.) To go back,
- * the search restores a copy of the state that it made on the way; a failed run is reported from its
- * list of choices, replayed from the beginning.
+ * depth first. A state that was met before is not searched again. The state is the world, the
+ * clock, and for each thread whether it sleeps, its saved registers and the live part of its stack.
+ * The thread's next steps depend on nothing else. (Garbage in dead stack slots makes some equal
+ * states look different; that costs time, and loses nothing. States are compared by a 64-bit hash.)
+ * To go back, the search restores a copy of the state that it made on the way. To report a failed
+ * run, it replays the list of choices from the beginning.
  *
- * Random search gives each thread a random priority and changes priorities at a few random steps:
- * rare orders of a few events are met sooner that way than by throwing dice at every step.
+ * Random search gives each thread a random priority and changes priorities at a few random steps.
+ * Rare orders of a few events come up sooner that way than by throwing dice at every step.
  */
 #define _GNU_SOURCE
 #include "explorer.h"

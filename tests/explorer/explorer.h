@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The schedule explorer: runs a scenario of a few logical threads over the shipped headers again
+ * The schedule explorer. It runs a scenario of a few logical threads over the shipped headers again
  * and again, under every schedule it can tell apart, or under many random ones.
  *
  * A scenario is some shared memory (`world`), a function that sets it up, a body for each thread
@@ -8,9 +8,10 @@
  * A body may not keep anything in static variables or decide by the address of something.
  *
  * Between two steps of a thread any other thread may run. Sleeping threads may be woken for no
- * reason (`spurious` times in a run), and a sleep with a deadline may end by it at any moment, four
- * times in a run and whenever nobody can run: the virtual clock then jumps there. Where a scenario
- * allows it, a thread vanishes before any of its steps or in its sleep, as with its process.
+ * reason (`spurious` times in a run). A sleep with a deadline may end by it at any moment, four
+ * times in a run and whenever no thread can run. The virtual clock then jumps there. Where a
+ * scenario allows it, a thread vanishes before any of its steps or in its sleep, as with its
+ * process.
  */
 #ifndef PLIM_EXPLORE_H
 #define PLIM_EXPLORE_H

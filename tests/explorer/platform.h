@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The platform that the schedule explorer gives to the headers (PLIM_PLATFORM): every atomic step,
- * sleep, wake-up and look at the clock becomes a call of the explorer, which decides who runs next.
- * One logical thread runs at a time, so plain memory is as good as atomic; the memory orders are
- * checked elsewhere (tests/relacy).
+ * The platform that the schedule explorer gives to the headers (PLIM_PLATFORM). Every atomic step,
+ * sleep, wake-up and look at the clock becomes a call of the explorer, which decides which thread
+ * runs next. One logical thread runs at a time, so plain memory is as good as atomic; the memory
+ * orders are checked elsewhere (tests/relacy).
  */
 #ifndef PLIM_EXPLORE_PLATFORM_H
 #define PLIM_EXPLORE_PLATFORM_H

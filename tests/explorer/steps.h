@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The steps of threads, for explorer.c, which includes this file below its fibers: each waits until
- * the scheduler lets it, and then changes the world, or sends its thread to sleep.
+ * The steps of threads, for explorer.c, which includes this file below its fibers. Each waits until
+ * the scheduler lets it. Then it changes the world, or sends its thread to sleep.
  */
 
 static void touch(const void *p)

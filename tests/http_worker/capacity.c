@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The worker of examples/http_worker at five times what it can do, in both modes: does it go on to do
- * that much, refuse the rest at once, and answer on its control port meanwhile?
+ * The worker of examples/http_worker at five times what it can do, in both modes. Does it go on to
+ * do that much, refuse the rest at once, and still answer on its control port?
  *
  *     capacity [SECONDS]         (1.5)
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The server of examples/http_worker where something ends or is full: clients that leave while the
- * handler has their request, the limit on connections, and the end of the server itself.
+ * The server of examples/http_worker where something ends or is full. Clients leave while the
+ * handler has their request; connections reach their limit; the server itself ends.
  */
 #undef NDEBUG
 #include "pieces.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Scenarios for loop_scheduler.h. What they must find is in mutants.txt.
+ * Scenarios for loop_scheduler.h. mutants.txt has the faults that they must find.
  */
 #include <stddef.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * loop_scheduler.h when threads, memory or descriptors run out, when a compare-exchange fails for
- * no reason, when a task ends the thread that runs it, and when signals come thick and fast: in the
- * middle of a sleep, and with a handler that posts. And that it allocates nothing.
+ * no reason, and when a task ends the thread that runs it. Also when signals come thick and fast:
+ * in the middle of a sleep, and with a handler that posts. And that it allocates nothing.
  *
  * TEST_SCALE and TEST_LONG in the environment change how long some tests run: see support.h.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is yours again when its function is called: freed at once, or given to another loop that
- * frees it, while that function has not returned. The loop must not touch it any more; that is for
- * AddressSanitizer to see.
+ * Memory that is yours again when its function is called. The tests free it at once, or give it to
+ * another loop that frees it, before that function has returned. The loop must not touch it any
+ * more; that is for AddressSanitizer to see.
  */
 
 /* One of each, in memory of its own, and what is to become of it. */

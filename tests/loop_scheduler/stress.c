@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Threads do random things to a few loops, all that a caller may do, while others make these loops,
- * run them in one way or another, close and destroy them, again and again: posts of all kinds,
- * calls also from loop to loop, timers, work elsewhere, coroutines, cancels of all of it, start,
- * stop, run, and close by several at once. What runs on the loops does the same things.
+ * Threads do random things to a few loops, all that a caller may do. Others make these loops, run
+ * them in one way or another, close and destroy them, again and again. There are posts of all
+ * kinds, calls also from loop to loop, timers, work elsewhere, coroutines, and cancels of all of
+ * it. There are start, stop, run, and close by several at once. Callbacks on the loops do the same
+ * things.
  *
  * When a loop has come to its end the books are checked. Everything that was accepted had exactly
- * one outcome, on the loop's thread and not beside another one; what was posted ran in the order of
- * the posts, as far as anybody could tell; nothing is left. Then its memory is overwritten and
- * freed at once, and that of tasks as soon as they run, so that a late touch is noticed.
+ * one outcome, on the loop's thread and not beside another one. Tasks ran in the order of their
+ * posts, as far as any thread could tell. Nothing is left. Then its memory is overwritten and freed
+ * at once, and that of tasks as soon as they run, so that a late touch is noticed.
  *
  *   stress [SECONDS] [SEED]
  */

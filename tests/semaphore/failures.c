@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Failures that the system rarely delivers, injected by macros over the C library's names: a
- * compare-exchange that fails for no reason (as on ARM and RISC-V), and, with PLIM_PARK_CND, no
+ * Failures that the system rarely delivers, injected by macros over the C library's names. A
+ * compare-exchange fails for no reason, as on ARM and RISC-V. With PLIM_PARK_CND, there is no
  * memory for a mutex or a condition.
  */
 #undef NDEBUG

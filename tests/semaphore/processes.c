@@ -3,9 +3,9 @@
  * What semaphore.h promises to processes that share a csem (PLIM_PROCESS_SHARED): one that is
  * killed or stopped while it waits takes nothing with it.
  *
- * A child is killed only while the test holds every permit, so it cannot have one. To make a waiter
- * wake up and find nothing, which is when it has most to leave behind, children run only when no
- * other process wants the CPU (SCHED_IDLE), on the test's own CPU.
+ * A child is killed only while the test holds every permit, so it cannot have one. A waiter has
+ * most to leave behind when it wakes up and finds nothing. To make that happen, children run only
+ * when no other process wants the CPU (SCHED_IDLE), on the test's own CPU.
  */
 #undef NDEBUG
 #ifndef _GNU_SOURCE

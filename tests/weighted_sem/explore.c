@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Scenarios for weighted_sem.h. What they must find is in mutants.txt.
- * Most are searched with a bounded number of preemptions: a critical section has many steps at
- * which others could run, to no effect but that they wait for the lock.
+ * Scenarios for weighted_sem.h. mutants.txt has the faults that they must find. Most are searched
+ * with a bounded number of preemptions. A critical section has many steps at which other threads
+ * could run, but those would only wait for the lock.
  */
 #include <stddef.h>
 #include <stdint.h>

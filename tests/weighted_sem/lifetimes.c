@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What belongs to the caller may go as soon as it is the caller's again, in the middle of a call if
- * need be: arguments, jobs, other semaphores. A sanitizer sees who touches what is gone.
+ * Arguments, jobs and other semaphores may go as soon as they are the caller's again, even in the
+ * middle of a call. A sanitizer sees who touches what is gone.
  */
 
 /* An argument that its job frees. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * Threads do random things to one weighted semaphore, round after round, with all that a caller may
- * do: jobs in the background, on the spot and begun, bare weight, timeouts, tries, drains, resizes,
- * extractions, closes; with and without bypass, with own threads and with an executor. After each
- * round the books are checked: the total never exceeded, weight, jobs and errors conserved.
+ * do. There are jobs in the background, on the spot and begun, and bare weight. There are timeouts,
+ * tries, drains, resizes, extractions and closes. All run with and without bypass, with own threads
+ * and with an executor. After each round the books are checked: the total never exceeded, weight,
+ * jobs and errors conserved.
  *
  *   stress [SECONDS] [SEED]
  */

@@ -3,7 +3,7 @@
  * What weighted_sem.h promises, claim by claim. Built as it ships, with PLIM_PARK_CND, with POSIX
  * threads, and with PLIM_SPIN=0.
  *
- * Jobs that a test must hold open wait at a gate, a csem of their own; nothing here waits for time
+ * Jobs that a test must hold open wait at a gate, a csem of their own. Nothing here waits for time
  * to pass, except to see that something does not happen.
  */
 #undef NDEBUG
