@@ -8,9 +8,7 @@
  *
  *     static void said(loop_scheduler_task *task, int status)     // always on the loop's thread,
  *     {                                                           // so it needs no lock
- *         if (status == 0) {                                      // ECANCELED: closed before
- *             append(&transcript, task->arg);
- *         }
+ *         append(&transcript, task->arg, status);                 // 0, or ECANCELED: closed before
  *     }
  *
  *     int say(struct message *message)                            // from any thread

@@ -4,19 +4,16 @@
  *
  *     #include "weighted_sem.h"
  *
- *     int train_all(struct model *models, size_t count, weighted_sem_error failed[16])
+ *     static weighted_sem gpu;                          // first: weighted_sem_init(&gpu, &memory)
+ *     static const weighted_sem_options memory = {.total = 180};     // GB, shared by all jobs
+ *
+ *     size_t train_all(struct model *models, size_t count, weighted_sem_error failed[16])
  *     {
- *         weighted_sem gpu;                             // 180 GB of memory, shared by all jobs
- *         if (weighted_sem_init(&gpu, &(weighted_sem_options){.total = 180}) != 0) {
- *             return -1;
- *         }
  *         for (size_t i = 0; i < count; i++) {          // each call returns once its job runs
  *             models[i].refused = weighted_sem_start(&gpu, models[i].gigabytes, train, &models[i]);
  *         }
  *         weighted_sem_drain(&gpu, PLIM_FOREVER);       // waits for those that still run
- *         int n = (int)weighted_sem_extract_errors(&gpu, failed, 16);
- *         weighted_sem_destroy(&gpu);
- *         return n;                                     // so many failed
+ *         return weighted_sem_extract_errors(&gpu, failed, 16);      // so many failed
  *     }
  *
  * WHAT IT DOES

@@ -8,9 +8,9 @@ struct message {
 
 static int transcript;
 
-static void append(int *to, void *m)
+static void append(int *to, void *m, int status)
 {
-    *to += ((struct message *)m)->length;
+    *to += status == 0 ? ((struct message *)m)->length : 0;
 }
 
 /* the block */

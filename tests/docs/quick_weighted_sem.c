@@ -17,6 +17,7 @@ int main(void)
 {
     struct model m[] = {{1, 0}, {2, 0}, {180, 0}, {181, 0}};
     weighted_sem_error failed[16];
-    return train_all(m, 4, failed) != 1 || failed[0].arg != &m[1] || failed[0].code != 1 ||
-           m[2].refused != 0 || m[3].refused != ERANGE;
+    return weighted_sem_init(&gpu, &memory) != 0 || train_all(m, 4, failed) != 1 ||
+           failed[0].arg != &m[1] || failed[0].code != 1 || m[2].refused != 0 ||
+           m[3].refused != ERANGE || weighted_sem_destroy(&gpu) != 0;
 }
