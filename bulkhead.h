@@ -415,7 +415,7 @@ static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options);
  * A value is digits. "unlimited" and "null", in lower case, lift the limit. 0 is PLIM_NONE; for
  * permits it is an error. So is a limit above the largest (see LIMITS). Never blocks. Returns 0;
  * EINVAL for all else, or if the prefix has more than 200 characters, and then options are left
- * alone. */
+ * alone. Memory order: none. */
 static inline int bulkhead_options_from_env(bulkhead_options *options, const char *prefix);
 
 /* The same for variables with names of your own; a name that is NULL is not read. If a value is
@@ -428,7 +428,8 @@ static inline int bulkhead_options_from_names(bulkhead_options *options,
                                               const bulkhead_names *names, const char **wrong);
 
 /* Reads a limit that comes from elsewhere: digits, "unlimited" or "null"; 0 is PLIM_NONE. Never
- * blocks. Returns 0; EINVAL on anything else, or above 2^27 - 1, and then *value is left alone. */
+ * blocks. Returns 0; EINVAL on anything else, or above 2^27 - 1, and then *value is left alone.
+ * Memory order: none. */
 static inline int bulkhead_parse_limit(const char *text, int32_t *value);
 
 /* Lets nobody in any more (ESHUTDOWN), and blocks until all is over and the workers have ended, or
@@ -525,7 +526,8 @@ static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job);
 static inline bool bulkhead_job_cancelled(const bulkhead_job *job);
 
 /* Call it inside run when what worker_start has made is broken. When this attempt has ended, the
- * worker calls worker_stop and worker_start again, before it takes its next job. Never blocks. */
+ * worker calls worker_stop and worker_start again, before it takes its next job. Never blocks.
+ * Memory order: none. */
 static inline void bulkhead_job_renew(bulkhead_job *job);
 
 /* Ends a job whose run returns BULKHEAD_LATER. Such a job goes on without a thread: run has handed
@@ -559,33 +561,33 @@ static inline int bulkhead_resize(bulkhead *b, int32_t permits, int32_t queue);
  * Memory order: acquire on 0. */
 static inline int bulkhead_wait_idle(bulkhead *b, int64_t timeout_ns);
 
-/* Returns all figures, of one instant. Holds the lock while it copies them. Memory order:
- * relaxed. */
+/* Returns all figures, of one instant. Holds the lock while it copies them, and so never blocks for
+ * long. Memory order: relaxed. */
 static inline bulkhead_stats bulkhead_snapshot(bulkhead *b);
 
 /* Adds a time to a histogram of your own; one of all zero is empty. A negative time counts as 0.
  * Requires: no other thread uses the histogram in the meantime. Never blocks. metrics.h writes it
- * for Prometheus. */
+ * for Prometheus. Memory order: none. */
 static inline void bulkhead_histogram_add(bulkhead_histogram *h, int64_t ns);
 
 /* Returns the time that a share q of all (0.5: half, 0.99) did not exceed. It is the upper end of a
- * bucket, so at most a quarter too long. 0 if there are none. Never blocks. */
+ * bucket, so at most a quarter too long. 0 if there are none. Never blocks. Memory order: none. */
 static inline int64_t bulkhead_histogram_quantile(const bulkhead_histogram *h, double q);
 
 /* Returns how long to wait before the next attempt, when the given one (1: the first) has failed.
  * That is first_ns, then twice that and so on, up to most_ns. Up to a quarter more is added at
  * random each time. So calls that failed together do not come back together. Jobs are retried in
  * this way; call it in loops of your own. *dice is yours: begin with a number that others do not
- * have, such as the clock's. Never blocks. */
+ * have, such as the clock's. Never blocks. Memory order: none. */
 static inline int64_t bulkhead_backoff(uint32_t attempt, int64_t first_ns, int64_t most_ns,
                                        uint64_t *dice);
 
-/* Returns "succeeded" and so on, for logs. Never blocks. */
+/* Returns "succeeded" and so on, for logs. Never blocks. Memory order: none. */
 static inline const char *bulkhead_outcome_name(bulkhead_outcome outcome);
 
 /* Returns the bulkhead as an executor for others. Each execute is a job of its own, allocated with
  * PLIM_MALLOC. The function that it runs gets its arg alone, so it can see neither that job nor the
- * resource of the worker.
+ * resource of the worker. Never blocks. Memory order: none here; execute is a submit.
  *
  * Close it with BULKHEAD_DRAIN, since others rely on getting their work done. For the same reason a
  * thread that closes with ABORT runs all that it finds in the queue. It does so one after the

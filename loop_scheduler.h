@@ -301,14 +301,14 @@ static inline int loop_scheduler_destroy(loop_scheduler *l);
  * ESHUTDOWN; EAGAIN, ENOMEM: no thread. Memory order: release, to what runs on the loop. */
 static inline int loop_scheduler_start(loop_scheduler *l);
 
-/* Runs it on the calling thread, until it is stopped or closed. It sleeps when there is nothing to
- * do. Returns 0; EBUSY: another thread runs it; EDEADLK: in one of its tasks; ESHUTDOWN: it was
- * closed before. Memory order: what runs sees what was done before its post. */
+/* Runs it on the calling thread; blocks until it is stopped or closed. It sleeps when there is
+ * nothing to do. Returns 0; EBUSY: another thread runs it; EDEADLK: in one of its tasks; ESHUTDOWN:
+ * it was closed before. Memory order: what runs sees what was done before its post. */
 static inline int loop_scheduler_run(loop_scheduler *l);
 
 /* Runs one turn; blocks for at most timeout_ns for something to do. Returns 0: something ran;
- * ETIMEDOUT: nothing did, or it was stopped; otherwise as run. To run until something of yours is
- * done:
+ * ETIMEDOUT: nothing did, or it was stopped; otherwise as run. Memory order: as run. To run until
+ * something of yours is done:
  *
  *     while (!done && loop_scheduler_run_once(l, PLIM_FOREVER) == 0) {
  *     }
@@ -316,7 +316,7 @@ static inline int loop_scheduler_run(loop_scheduler *l);
 static inline int loop_scheduler_run_once(loop_scheduler *l, int64_t timeout_ns);
 
 /* Runs one turn; never waits for something to do. Returns 0: something ran; EAGAIN: nothing did, or
- * it was stopped; otherwise as run. */
+ * it was stopped; otherwise as run. Memory order: as run. */
 static inline int loop_scheduler_poll(loop_scheduler *l);
 
 /* Ends run and run_once, on whichever thread, after the current task. Queued tasks stay for the
@@ -329,8 +329,8 @@ static inline int loop_scheduler_poll(loop_scheduler *l);
 static inline void loop_scheduler_stop(loop_scheduler *l);
 
 /* Returns a descriptor to wait on, or -1 if there is none to be had. It is readable when poll has
- * something to do, and now and then for nothing. It stays the loop's. Never blocks. On the thread
- * that runs the loop:
+ * something to do, and now and then for nothing. It stays the loop's. Never blocks. Memory order:
+ * none. On the thread that runs the loop:
  *
  *     for (;;) {
  *         wait until it is readable, or something else of yours is, or next_timeout has passed
@@ -345,7 +345,7 @@ static inline void loop_scheduler_stop(loop_scheduler *l);
 static inline int loop_scheduler_fd(loop_scheduler *l);
 
 /* Returns the nanoseconds until poll has something to do, as far as is known: 0 is now,
- * PLIM_FOREVER is until the next post. Never blocks. */
+ * PLIM_FOREVER is until the next post. Never blocks. Memory order: relaxed. */
 static inline int64_t loop_scheduler_next_timeout(loop_scheduler *l);
 
 /* ---- Tasks ---- */
@@ -431,7 +431,8 @@ static inline int loop_scheduler_work_cancel(loop_scheduler *l, loop_scheduler_w
 
 /* Returns the loop as an executor for others: each function becomes a task. Each execute allocates
  * (ENOMEM), and refuses as post does. A function that was accepted is called even if the loop is
- * closed with LOOP_SCHEDULER_NOW. The loop must outlive the executor. */
+ * closed with LOOP_SCHEDULER_NOW. The loop must outlive the executor. Never blocks. Memory order:
+ * none here; execute is a post. */
 static inline plim_executor loop_scheduler_executor(loop_scheduler *l);
 
 /* ---- Coroutines ----
@@ -574,7 +575,7 @@ static inline int loop_scheduler_close(loop_scheduler *l, int how, int64_t timeo
 /* ---- Health ---- */
 
 /* Returns whether the calling thread runs this loop now, that is, whether this is called in its
- * tasks. Never blocks. */
+ * tasks. Never blocks. Memory order: relaxed. */
 static inline bool loop_scheduler_is_current(const loop_scheduler *l);
 
 /* Reports which task runs now, and for how long so far. Never blocks for long; any thread. *task is
@@ -585,8 +586,8 @@ static inline bool loop_scheduler_is_current(const loop_scheduler *l);
 static inline int loop_scheduler_stall(loop_scheduler *l, loop_scheduler_task **task,
                                        int64_t *elapsed_ns);
 
-/* Returns all figures. Any thread. It holds up the loop while it counts newly posted tasks. Memory
- * order: relaxed. */
+/* Returns all figures. Any thread. It holds up the loop while it counts newly posted tasks. Never
+ * blocks for long. Memory order: relaxed. */
 static inline loop_scheduler_stats loop_scheduler_snapshot(loop_scheduler *l);
 
 /* How it is done. This file is assembled from src/ by `make stamp`: edit it there. */

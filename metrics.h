@@ -178,8 +178,8 @@ typedef struct plim_named_value {
 } plim_named_value;
 
 /* Each function that follows appends a block to a page. `at` is where: 0, or what the call before
- * returned. out may be NULL if the capacity is 0. Returns the length of the page so far, had it all
- * fitted; never blocks.
+ * returned. out may be NULL if the capacity is 0. Returns the length of the whole page so far, even
+ * if it did not fit. Never blocks. Memory order: none: it reads only what you pass to it.
  *
  * This one writes a gauge. `help` says in one line what it is. */
 static inline size_t plim_metrics_gauge(char *out, size_t capacity, size_t at, const char *metric,

@@ -329,7 +329,8 @@ static inline int weighted_sem_resize(weighted_sem *w, uint64_t total);
  * relaxed. */
 static inline weighted_sem_stats weighted_sem_snapshot(weighted_sem *w);
 
-/* Return one figure each, without a lock. Old as soon as you have it. Memory order: relaxed. */
+/* Return one figure each, without a lock. Old as soon as you have it. Never block. Memory order:
+ * relaxed. */
 static inline uint64_t weighted_sem_total(const weighted_sem *w);
 static inline uint64_t weighted_sem_available(const weighted_sem *w);
 static inline uint32_t weighted_sem_executing(const weighted_sem *w);

@@ -88,8 +88,9 @@ static inline uint32_t csem_waiters(const csem *s);
 #define CSEM_POOL_MAX 8388606u /* the most indices: 2^23 - 2 */
 
 /* Starts with all indices free. `links` is memory for as many links as there are indices; it stays
- * the pool's. Requires: no other thread uses it; it is not moved or copied later. Returns 0; EINVAL
- * for no index, too many, or no links. */
+ * the pool's. Requires: no other thread uses it; it is not moved or copied later. Never blocks.
+ * Returns 0; EINVAL for no index, too many, or no links. Memory order: none: hand the pool to other
+ * threads by something that orders. */
 static inline int csem_pool_init(csem_pool *p, csem_pool_link *links, uint32_t count);
 
 /* Takes a free index; blocks until there is one. It takes the index that was put back last. Waiting
