@@ -9,14 +9,14 @@ static inline void loop_scheduler_tell_timer_(loop_scheduler_task *task, int sta
     timer->run(timer, ECANCELED);
 }
 
-/* Is it armed, or about to be told that it was cancelled? */
+/* Is it armed, or cancelled and queued for its ECANCELED? */
 static inline bool loop_scheduler_is_pending_(const loop_scheduler_timer *timer)
 {
     return timer->state_ == LOOP_SCHEDULER_ARMED_ ||
            (timer->state_ == LOOP_SCHEDULER_UNTOLD_ && loop_scheduler_is_queued_(&timer->told_));
 }
 
-/* Disarms a timer that is pending, or takes it back from being told. */
+/* Disarms a timer that is pending, or takes back its ECANCELED. */
 PLIM_SLOW_ void loop_scheduler_disarm_(loop_scheduler *l, loop_scheduler_timer *timer)
 {
     if (timer->state_ == LOOP_SCHEDULER_ARMED_) {
@@ -63,7 +63,7 @@ PLIM_CALLED_ int loop_scheduler_start_timer_(loop_scheduler *l, loop_scheduler_t
     return 0;
 }
 
-/* An armed timer is to be told that it was cancelled. */
+/* Queues the ECANCELED of a timer that was armed. */
 PLIM_CALLED_ void loop_scheduler_queue_told_(loop_scheduler *l, loop_scheduler_timer *timer)
 {
     timer->state_ = LOOP_SCHEDULER_UNTOLD_;
