@@ -302,7 +302,7 @@ static inline void uv_list_loop_destroy(uv_list_loop *u)
     locked_list_destroy(&u->list);
 }
 
-/* Whoever finds the list empty sends: the others come before it is taken. */
+/* The one that finds the list empty sends; the others come before it is taken. */
 static inline void uv_list_loop_post(uv_list_loop *u, peer_task *task)
 {
     pthread_mutex_lock(&u->list.mutex);

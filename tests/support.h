@@ -23,7 +23,7 @@ enum { THREAD_ENDS_ARE_NOTICED = 0 };
 enum { THREAD_ENDS_ARE_NOTICED = 1 };
 #endif
 
-/* Sleeps at least so long. Whoever calls it says why, unless it does so in a loop: then it looks
+/* Sleeps at least so long. Each caller says why, unless it calls this in a loop: then it looks
  * again and again for what it waits for, as EVENTUALLY does. */
 static inline void rest(int64_t ns)
 {

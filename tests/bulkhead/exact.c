@@ -50,7 +50,7 @@ typedef struct hand {
 static hand crew[CREW];
 static atomic_int arrived;
 
-/* Whoever comes last does this, while the others sleep. */
+/* The last to come does this, while the others sleep. */
 static void meet(hand *h, void (*last)(hand *))
 {
     if (atomic_fetch_add(&arrived, 1) < CREW - 1) {

@@ -528,7 +528,7 @@ SCENARIO(refused_exactly, "a caller is refused only if no place is free", eight_
          all_given_back, BODIES(enter_where_there_is_room, take_the_place_that_is_left), .spare = 1,
          .preemptions = 2);
 
-/* Whoever has seen a job end finds its permit, whatever the word says. */
+/* A thread that has seen a job end finds its permit, whatever the word says. */
 static void try_after_a_job(void)
 {
     for (int i = 0; i < 2; i++) {

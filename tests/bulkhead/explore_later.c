@@ -3,7 +3,7 @@
  * Scenarios of jobs that go on without a thread, and are finished by another one.
  */
 
-/* Whoever waits for the task may finish it from here on, before this returns or after. */
+/* A thread that waits for the task may finish it from here on, before this returns or after. */
 static int begin_later(bulkhead_job *job)
 {
     world.runs[job - world.job]++;

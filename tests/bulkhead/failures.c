@@ -43,7 +43,7 @@ struct stop {
     csem begun, gate;
 };
 
-/* Whoever got `begun` shares no lock with the worker until it opens the gate. */
+/* The thread that got `begun` shares no lock with the worker until it opens the gate. */
 static int begin_and_wait(bulkhead_job *job)
 {
     struct stop *stop = job->arg;

@@ -196,7 +196,7 @@ TEST a_close_and_the_attempts_of_a_sync_job(int how)
     ENDS_WELL();
 }
 
-/* Whoever has submitted holds nothing when that has returned. */
+/* A thread holds nothing when its submit has returned. */
 TEST a_sync_submit_leaves_nothing_behind(void)
 {
     ASSERT(make(&on.b, BULKHEAD_SYNC, 1, 0));

@@ -64,7 +64,7 @@ static int begin_and_call_the_loop(bulkhead_job *job)
     return job_calls_the_loop(job);
 }
 
-/* Whoever is second is told, whichever that is. */
+/* The second one gets EDEADLK, whichever that is. */
 TEST of_a_loop_and_a_job_that_wait_for_each_other_one_is_told(void)
 {
     for (int round = 0; round < scaled(200); round++) {

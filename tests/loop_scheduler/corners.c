@@ -96,7 +96,7 @@ TEST null_is_a_bad_argument(void)
     PASS();
 }
 
-/* Who looks ahead does not look at all of them: it may be told too short a time, never too long. */
+/* A look ahead does not look at all of them: it may return too short a time, never too long. */
 TEST a_crowd_of_timers_in_one_far_slot_is_on_time(void)
 {
     enum { CROWD = 100 };
@@ -348,7 +348,7 @@ static void sleep_for_ever(loop_scheduler_coroutine *co)
     LOOP_END(co);
 }
 
-/* Whoever runs it itself tells it some more times, and then leaves it to the next one. */
+/* A thread that runs it itself tells it some more times, and then leaves it to the next one. */
 TEST who_closes_does_not_wait_for_one_that_never_ends(bool own_thread)
 {
     static loop_scheduler l;

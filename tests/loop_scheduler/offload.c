@@ -479,7 +479,7 @@ TEST one_loop_does_the_work_of_another(int how)
     PASS();
 }
 
-/* Whoever is given the loop as an executor can ask whether it is on the thread that would run it. */
+/* Code that has the loop as its executor can ask whether it is on the thread that would run it. */
 static void ask_whom_it_serves(void *arg)
 {
     plim_executor *executor = arg;

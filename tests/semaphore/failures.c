@@ -189,8 +189,8 @@ static plim_thread_result compete(void *arg)
     return 0;
 }
 
-/* Whoever waits for the word by yielding only would wait for ever for one that it keeps from the
- * CPU: the kernel's limit for real-time threads would end that a few times a second at most. */
+/* A thread that waits for the word by yielding only would wait for ever for one that it keeps from
+ * the CPU: the kernel's limit for real-time threads would end that a few times a second at most. */
 TEST a_thread_of_high_priority_does_not_keep_the_word_from_itself(void)
 {
     const int rounds = scaled(1000);

@@ -189,7 +189,8 @@ static plim_thread_result come_and_go(void *arg)
     return 0;
 }
 
-/* Whoever is inside when destroy begins does not touch the object after destroy has returned. */
+/* A caller that is inside when destroy begins does not touch the object after destroy has
+ * returned. */
 TEST destroy_may_race_with_the_ends_of_waits(void)
 {
     enum { N = 4 };

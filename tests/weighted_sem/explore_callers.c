@@ -156,7 +156,8 @@ static void drain_for_a_while(void)
 SCENARIO(drain_times_out, "a drain that gives up leaves nothing behind", total_2, all_given_back,
          BODIES(light_once, drain_for_a_while, light_too, drain), .preemptions = 2);
 
-/* Whoever waits when drain_all is called has been let in, and has ended, when it returns. */
+/* A caller that waits when drain_all is called has been let in, and has ended, when drain_all
+ * returns. */
 static void drain_all(void)
 {
     bool waited = weighted_sem_waiting(&world.w) == 1;
