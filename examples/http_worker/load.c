@@ -2,6 +2,11 @@
  *
  * See load.h. Each connection has one request at a time; an arrival that finds none free waits in a
  * line, and so do those behind it.
+ *
+ * A server may end a connection that is kept alive while the next request is on its way. A client
+ * sends a GET again then, on a new connection (RFC 9112, 9.3.1), and so does this one: if that
+ * connection has brought an answer before and nothing of this one. A request that ends on a
+ * connection of its own is broken.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -37,10 +42,11 @@ typedef struct answer {
 typedef struct line {
     int fd; /* -1: not connected */
     bool busy;
+    bool kept;        /* an answer has come on this connection */
     int64_t meant_at; /* when its request was to begin */
     size_t sent;      /* of the request */
     char head[HEAD_MAX];
-    size_t head_size; /* read, while the head is not complete */
+    size_t head_size; /* read, with what came behind it at once */
     bool has_head;
     int status;
     bool closes;
@@ -57,7 +63,7 @@ typedef struct load {
     int64_t *meant; /* the moments of arrival; those before `begun` have got a connection */
     uint32_t arrivals, begun;
     answer *answers;
-    uint32_t answered, refused, broken;
+    uint32_t answered, refused, broken, again;
     int epoll;
     int64_t start;
 } load;
@@ -111,16 +117,9 @@ static void drop(load *l, line *c)
     }
 }
 
-/* Its request will not be answered. */
-static void fail(load *l, line *c)
-{
-    l->broken += c->sent > 0;
-    l->refused += c->sent == 0;
-    drop(l, c);
-}
-
 static bool connect_line(load *l, line *c)
 {
+    c->kept = false;
     c->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (c->fd < 0) {
         return false;
@@ -130,6 +129,23 @@ static bool connect_line(load *l, line *c)
     int failed = connect(c->fd, (struct sockaddr *)&l->to, sizeof l->to);
     return (failed == 0 || errno == EINPROGRESS) &&
            epoll_ctl(l->epoll, EPOLL_CTL_ADD, c->fd, &event) == 0;
+}
+
+static void begin(load *l, line *c);
+
+/* The connection has ended under its request. */
+static void fail(load *l, line *c)
+{
+    if (c->kept && c->head_size == 0) {
+        l->again++;
+        close(c->fd);
+        c->fd = -1;
+        begin(l, c);
+    } else {
+        l->broken += c->sent > 0;
+        l->refused += c->sent == 0;
+        drop(l, c);
+    }
 }
 
 static void send_on(load *l, line *c)
@@ -144,11 +160,8 @@ static void send_on(load *l, line *c)
     }
 }
 
-static void begin_next(load *l)
+static void begin(load *l, line *c)
 {
-    line *c = &l->lines[l->free_lines[--l->free_count]];
-    c->busy = true;
-    c->meant_at = l->meant[l->begun++];
     c->sent = c->head_size = c->left = 0;
     c->has_head = false;
     if (c->fd < 0 && !connect_line(l, c)) {
@@ -158,11 +171,20 @@ static void begin_next(load *l)
     }
 }
 
+static void begin_next(load *l)
+{
+    line *c = &l->lines[l->free_lines[--l->free_count]];
+    c->busy = true;
+    c->meant_at = l->meant[l->begun++];
+    begin(l, c);
+}
+
 /* ---- answers */
 
 static void answered(load *l, line *c)
 {
     l->answers[l->answered++] = (answer){now() - c->meant_at, c->status};
+    c->kept = true;
     if (c->closes) {
         drop(l, c);
     } else {
@@ -200,9 +222,9 @@ static ssize_t take_head(line *c, const char *data, size_t size)
     size_t n = size < HEAD_MAX - 1 - before ? size : HEAD_MAX - 1 - before;
     memcpy(c->head + before, data, n);
     c->head[before + n] = '\0';
+    c->head_size = before + n;
     char *end = strstr(c->head, "\r\n\r\n");
     if (end == NULL) {
-        c->head_size = before + n;
         return c->head_size < HEAD_MAX - 1 ? (ssize_t)n : -1;
     }
     end[2] = '\0';
@@ -299,6 +321,7 @@ static void sum_up(load *l, load_result *result)
                             .answered = l->answered,
                             .refused = l->refused,
                             .broken = l->broken,
+                            .again = l->again,
                             .late = l->arrivals - l->answered - l->refused - l->broken,
                             .began_ns = l->start,
                             .took_ns = now() - l->start};

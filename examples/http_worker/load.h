@@ -38,6 +38,7 @@ typedef struct load_result {
     uint64_t answered; /* */
     uint64_t refused;  /* there was no connection to be had */
     uint64_t broken;   /* it ended when the request had been sent, at least in part */
+    uint64_t again;    /* any of them that was sent a second time: see load.c */
     uint64_t late;     /* not answered, or not even sent, when the patience was over */
     load_status statuses[LOAD_STATUSES]; /* in their order; those of count 0 are at the end */
     int64_t began_ns, took_ns;

@@ -26,7 +26,9 @@ void load_print(FILE *file, const load_result *result)
                 (double)s->p99_ns / 1e6, (double)s->max_ns / 1e6);
     }
     fprintf(file,
-            "  %llu requests in %.2f s; without an answer: %llu refused, %llu broken, %llu late\n",
+            "  %llu requests in %.2f s; without an answer: %llu refused, %llu broken, %llu late; "
+            "sent again: %llu\n",
             (unsigned long long)result->meant, seconds, (unsigned long long)result->refused,
-            (unsigned long long)result->broken, (unsigned long long)result->late);
+            (unsigned long long)result->broken, (unsigned long long)result->late,
+            (unsigned long long)result->again);
 }

@@ -177,6 +177,53 @@ TEST a_connection_that_ends_before_its_answer_is_broken(void)
     PASS();
 }
 
+/* How many requests are answered on each connection. The next one is read, and the connection ends. */
+static struct {
+    int fd, answers[2];
+} kept;
+
+static void *end_kept_connections(void *arg)
+{
+    static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    char request[1024];
+    (void)arg;
+    for (int i = 0; i < 2; i++) {
+        int fd = accept(kept.fd, NULL, NULL);
+        for (int left = kept.answers[i]; recv(fd, request, sizeof request, 0) > 0 && left > 0;
+             left--) {
+            send(fd, answer, sizeof answer - 1, MSG_NOSIGNAL);
+        }
+        close(fd);
+    }
+    return NULL;
+}
+
+TEST a_request_at_the_end_of_a_kept_connection_is_sent_again_once(bool answered)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof at;
+    plim_thread thread;
+    kept.fd = socket(AF_INET, SOCK_STREAM, 0);
+    kept.answers[0] = 1;
+    kept.answers[1] = answered;
+    ASSERT_INT(0, bind(kept.fd, (struct sockaddr *)&at, size));
+    ASSERT_INT(0, listen(kept.fd, 16));
+    ASSERT_INT(0, getsockname(kept.fd, (struct sockaddr *)&at, &size));
+    start(&thread, end_kept_connections, NULL);
+    load_options load = {.port = ntohs(at.sin_port), .requests = 2, .connections = 1};
+    load_result result;
+    int error = load_run(&load, &result);
+    shutdown(kept.fd, SHUT_RDWR); /* nobody comes any more */
+    join(thread);
+    close(kept.fd);
+    ASSERT_INT(0, error);
+    ASSERT(adds_up(&result));
+    ASSERT_INT(1, result.again);
+    ASSERT_INT(1 + answered, load_count(&result, 200));
+    ASSERT_INT(!answered, result.broken);
+    PASS();
+}
+
 TEST it_refuses_other_machines_and_odd_options(void)
 {
     load_result result;
@@ -205,6 +252,8 @@ SUITE(the_client)
     RUN_TEST(it_is_bounded_in_count_and_time);
     RUN_TEST(nobody_who_listens_is_a_refusal);
     RUN_TEST(a_connection_that_ends_before_its_answer_is_broken);
+    RUN_TESTp(a_request_at_the_end_of_a_kept_connection_is_sent_again_once, true);
+    RUN_TESTp(a_request_at_the_end_of_a_kept_connection_is_sent_again_once, false);
     RUN_TEST(it_refuses_other_machines_and_odd_options);
 }
 
@@ -242,6 +291,7 @@ TEST a_stop_under_load_loses_no_request(const char *target)
     ASSERT_INT(0, under_load.error);
     ASSERT(adds_up(result));
     ASSERT(result->refused > 0); /* it was stopped in the middle */
+    ASSERT_INT(0, result->broken + result->late);
     ASSERT_INT(0, counts.lost + counts.taken_back);
     ASSERT_U64(counts.answered, load_count(result, 200));
     ASSERT_U64(counts.turned_away, load_count(result, 503));
