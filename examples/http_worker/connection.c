@@ -188,6 +188,7 @@ static void ask(connection *c)
 {
     server *s = server_of(c);
     c->closes = !c->request.http.keep_alive;
+    c->is_kept = true;
     if (c->port->ending) {
         s->counts.turned_away++;
         answer_and_close(c, 503, "the server is being stopped");
@@ -337,17 +338,25 @@ void connection_begin(connection *c, int fd)
     c->timer.run = time_is_over;
     c->timer.arg = c;
     c->input_at = c->input_end = 0;
-    c->with_handler = c->revoked = c->handlers_answer = c->closes = false;
+    c->with_handler = c->revoked = c->handlers_answer = c->closes = c->is_kept = false;
     next_request(c);
+}
+
+/* Waits for a request, and nothing of it has come. */
+static bool is_idle(const connection *c)
+{
+    return c->stage == READING && !http_has_begun(&c->request.http);
 }
 
 void connection_end(connection *c, bool at_once)
 {
-    if (c->stage == READING && !http_has_begun(&c->request.http)) {
+    if (is_idle(c)) {
         read_on(c); /* what has come already is answered: 503 */
     }
-    if (c->stage == READING && !http_has_begun(&c->request.http)) {
+    if (is_idle(c) && (at_once || c->is_kept)) {
         connection_close(c);
+    } else if (is_idle(c)) {
+        set_timer(c, server_of(c)->options.linger_ns); /* its first request may be on its way */
     } else if (!at_once) {
         return;
     } else if (c->stage == READING) {

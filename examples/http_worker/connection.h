@@ -61,6 +61,7 @@ typedef struct connection {
     bool handlers_answer;       /* what is being written is a handler's answer */
     bool has_left;              /* the client, while ASKED */
     bool closes;                /* after the response that is being written */
+    bool is_kept;               /* it has had a request */
     int64_t idle_since;         /* while it waits for a request */
     char *input;                /* INPUT bytes */
     size_t input_at, input_end; /* what has been read and not been looked at */

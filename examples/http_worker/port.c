@@ -16,6 +16,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "no_more_clients.h"
 
 enum { BACKLOG = 4096, ACCEPTS = 16 }; /* the system may allow fewer in its queue */
 
@@ -126,6 +127,9 @@ void port_end_connections(port *p, bool at_once)
 void port_end(port *p)
 {
     p->ending = true;
+    if (p->watched.fd >= 0) {
+        no_more_clients(p->watched.fd);
+    }
     while (p->watched.fd >= 0 && p->free != NULL && accept_one(p)) {
     } /* those whose connection the system has accepted already */
     unwatch(&p->watched);

@@ -111,8 +111,9 @@ int server_run(server *s);
 
 /* Stops: closes the listening sockets (but see to_the_end) and the idle connections, and waits so
  * long for the handlers. Then what they still have is answered with 503; and so is, from now on,
- * what had not been read completely. Any thread, or a signal handler; never blocks; only the first
- * call counts. */
+ * what had not been read completely. A connection that has had no request yet has linger_ns for it,
+ * since its client does not expect an end without a word. Any thread, or a signal handler; never
+ * blocks; only the first call counts. */
 void server_stop(server *s, int64_t within_ns);
 
 /* Frees everything. Requires: server_run has returned, or was never called. NULL is ignored. */

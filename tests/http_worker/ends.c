@@ -8,8 +8,10 @@
 
 #ifdef __linux__
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include "../../examples/http_worker/no_more_clients.h"
 
 /* ---- clients that leave while the handler has their request */
 
@@ -262,17 +264,27 @@ SUITE(limits)
 
 /* ---- the end of the server */
 
+static bool nobody_listens(void)
+{
+    int fd = dial_port(0);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return fd < 0;
+}
+
 TEST what_the_handler_has_is_answered_before_the_end(void)
 {
     server_options options = patient();
     ASSERT_INT(0, begin(&options));
     client *c = dial(0), *idle = dial(0);
+    ASSERT_INT(200, (say(idle, GET("/a")), hear(idle)));
     ASSERT(say(c, GET("/hold")));
     ASSERT(EVENTUALLY(atomic_load(&it.held_now) == 1));
     server_stop(it.s, PLIM_S(PATIENCE_S));
-    ASSERT(hears_end(idle));
+    ASSERT(hears_end(idle)); /* a client sends again what crosses that */
     hang_up(idle);
-    ASSERT_INT(-1, dial_port(0));
+    ASSERT(nobody_listens());
     ASSERT(is_healthy()); /* it goes on to the end */
     ASSERT_INT(0, release());
     ASSERT_INT(200, hear(c));
@@ -281,7 +293,7 @@ TEST what_the_handler_has_is_answered_before_the_end(void)
     hang_up(c);
     ASSERT_INT(0, await_end());
     counts = server_count(it.s);
-    ASSERT_INT(2, counts.answered);
+    ASSERT_INT(3, counts.answered);
     ASSERT_INT(0, counts.taken_back + counts.turned_away + counts.lost);
     close_server();
     PASS();
@@ -322,7 +334,7 @@ TEST what_is_complete_only_after_the_stop_gets_503_and_no_handler(void)
     ASSERT_INT(200, (say(other, GET("/a")), hear(other)));
     hang_up(other);
     server_stop(it.s, PLIM_MS(100));
-    ASSERT(EVENTUALLY(dial_port(0) == -1));
+    ASSERT(EVENTUALLY(nobody_listens()));
     ASSERT(say(c, HOST "\r\n"));
     ASSERT_INT(503, hear(c));
     ASSERT_INT(503, hear(never)); /* at the end of the time */
@@ -364,6 +376,74 @@ TEST what_came_before_the_stop_and_was_not_seen_gets_503(void)
     ASSERT_INT(0, await_end());
     ASSERT_INT(SUDDEN, server_count(it.s).turned_away);
     close_server();
+    PASS();
+}
+
+/* On a new connection a client does not expect an end without a word. */
+TEST who_has_connected_before_the_stop_and_asks_after_it_gets_503(void)
+{
+    server_options options = patient();
+    ASSERT_INT(0, begin(&options));
+    client *c = dial(0);
+    ASSERT(EVENTUALLY(look().connections == 1));
+    server_stop(it.s, PLIM_S(PATIENCE_S));
+    ASSERT(EVENTUALLY(nobody_listens()));
+    ASSERT(say(c, GET("/a")));
+    ASSERT_INT(503, hear(c));
+    ASSERT(hears_end(c));
+    hang_up(c);
+    ASSERT_INT(0, await_end());
+    ASSERT_INT(1, server_count(it.s).turned_away);
+    close_server();
+    PASS();
+}
+
+TEST who_has_connected_before_the_stop_and_asks_nothing_does_not_keep_it(bool by_the_deadline)
+{
+    server_options options = patient();
+    options.linger_ns = by_the_deadline ? options.linger_ns : PLIM_MS(20);
+    ASSERT_INT(0, begin(&options));
+    client *c = dial(0);
+    ASSERT(EVENTUALLY(look().connections == 1));
+    int64_t from = plim_now_();
+    server_stop(it.s, by_the_deadline ? PLIM_MS(20) : PLIM_S(PATIENCE_S));
+    ASSERT(hears_end(c));
+    ASSERT(plim_now_() - from >= PLIM_MS(20));
+    hang_up(c);
+    ASSERT_INT(0, await_end());
+    close_server();
+    PASS();
+}
+
+/* The end of a listening socket: nobody may connect between the last accept and the close. */
+TEST nobody_connects_any_more_and_who_has_connected_can_be_let_in(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    ASSERT_INT(0, bind(fd, (struct sockaddr *)&at, size));
+    ASSERT_INT(0, listen(fd, 16));
+    ASSERT_INT(0, getsockname(fd, (struct sockaddr *)&at, &size));
+    client *early = call_number(ntohs(at.sin_port));
+    no_more_clients(fd);
+    int late = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    ASSERT_INT(-1, connect(late, (struct sockaddr *)&at, size));
+    ASSERT_INT(EINPROGRESS, errno);
+    struct pollfd writable = {.fd = late, .events = POLLOUT};
+    ASSERT_INT(0, poll(&writable, 1, 50));
+    int accepted = accept4(fd, NULL, NULL, SOCK_NONBLOCK);
+    ASSERT(accepted >= 0);
+    ASSERT_INT(0, poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 0)); /* no other */
+    char byte;
+    ASSERT(say(early, "a"));
+    ASSERT(EVENTUALLY(recv(accepted, &byte, 1, 0) == 1));
+    close(fd);
+    ASSERT_INT(1, poll(&writable, 1, PATIENCE_S * 1000)); /* it has tried again */
+    ASSERT_INT(-1, connect(late, (struct sockaddr *)&at, size));
+    ASSERT_INT(ECONNREFUSED, errno);
+    close(late);
+    close(accepted);
+    hang_up(early);
     PASS();
 }
 
@@ -425,6 +505,10 @@ SUITE(the_end)
     RUN_TEST(what_the_handler_has_after_its_time_gets_503);
     RUN_TEST(what_is_complete_only_after_the_stop_gets_503_and_no_handler);
     RUN_TEST(what_came_before_the_stop_and_was_not_seen_gets_503);
+    RUN_TEST(who_has_connected_before_the_stop_and_asks_after_it_gets_503);
+    RUN_TESTp(who_has_connected_before_the_stop_and_asks_nothing_does_not_keep_it, false);
+    RUN_TESTp(who_has_connected_before_the_stop_and_asks_nothing_does_not_keep_it, true);
+    RUN_TEST(nobody_connects_any_more_and_who_has_connected_can_be_let_in);
     RUN_TEST(a_signal_handler_may_stop_it);
     RUN_TEST(it_may_be_stopped_before_it_runs_or_closed_unused);
     RUN_TEST(a_server_that_cannot_listen_says_why);
