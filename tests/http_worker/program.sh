@@ -45,6 +45,7 @@ await() # file, pattern
 
 start_worker() # VARIABLE=VALUE...
 {
+    : >"$dir/worker" # else what the last one said could be taken for this one's
     env "$@" "$build/examples/http_worker/$program" 0 0 >"$dir/worker" 2>&1 &
     worker=$!
     check "the worker begins" await "$dir/worker" '^at once\|^skipped'
@@ -131,9 +132,21 @@ look_at_page()
     worker=''
 }
 
+# Is a request with a body answered? A large one comes in parts.
+takes_body() # target
+{
+    head -c 300000 /dev/zero | curl -s -m 30 -o "$dir/answer" -w '%{http_code}' --data-binary @- \
+        "http://127.0.0.1:$calls$1" >"$dir/status"
+    [ "$(cat "$dir/status")" = 200 ]
+}
+
 stop_mhd()
 {
     start_worker
+    if command -v curl >/dev/null; then
+        check "a body" takes_body /
+        check "a body that needs no permit" takes_body /metrics
+    fi
     stop_under_load
     check "200 and 429" [ "$(grep -c '^ *\(200\|429\) ' "$dir/load")" = 2 ]
     check "the balance" awk '/ requests, / { good = $1 > 0 && $1 == $3 } END { exit !good }' "$dir/worker"
@@ -149,7 +162,6 @@ fi
 ${MAKE:-make} -s "$build/examples/http_worker/$program" "$build/examples/http_worker/load_main" || exit 1
 mkdir -p "$dir"
 : >"$dir/load"
-: >"$dir/worker"
 case ${1-} in
 page) look_at_page ;;
 mhd) stop_mhd ;;
