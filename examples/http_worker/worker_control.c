@@ -92,23 +92,29 @@ static bool is_from_here(const server_request *request)
            (inet_pton(AF_INET, name, &address) == 1 && ntohl(address.s_addr) >> 24 == 127);
 }
 
-/* Finds NAME=VALUE in a form; PLIM_KEEP if it is not there, or empty. */
-static int read_limit(const char *form, const char *name, int32_t *limit)
+/* Reads a form of NAME=VALUE pairs. What is not there, or empty, is PLIM_KEEP; what is not known, or
+ * no form, is EINVAL. */
+static int read_limits(const char *form, int32_t *permits, int32_t *queue)
 {
-    size_t length = strlen(name);
-    char value[16];
-    *limit = PLIM_KEEP;
-    for (const char *at = form; *at != '\0'; at += *at == '&') {
-        size_t end = strcspn(at, "&");
-        if (strncmp(at, name, length) == 0 && at[length] == '=') {
-            snprintf(value, sizeof value, "%.*s", (int)(end - length - 1), at + length + 1);
-            return end == length + 1             ? 0
-                   : end - length > sizeof value ? EINVAL
-                                                 : bulkhead_parse_limit(value, limit);
+    int error = 0;
+    *permits = *queue = PLIM_KEEP;
+    do {
+        bool of_queue = strncmp(form, "queue=", 6) == 0;
+        if (!of_queue && strncmp(form, "permits=", 8) != 0) {
+            return EINVAL;
         }
-        at += end;
-    }
-    return 0;
+        form += of_queue ? 6 : 8;
+        char value[16];
+        size_t length = strcspn(form, "&");
+        snprintf(value, sizeof value, "%.*s", (int)length, form);
+        if (length >= sizeof value) {
+            error = EINVAL;
+        } else if (length > 0) {
+            error = bulkhead_parse_limit(value, of_queue ? queue : permits);
+        }
+        form += length;
+    } while (error == 0 && *form++ == '&');
+    return error;
 }
 
 static void change_limits(worker *w, server_request *request)
@@ -119,8 +125,7 @@ static void change_limits(worker *w, server_request *request)
         send_plain(request, 403, "limits are changed from this machine only\n");
         return;
     }
-    int error = read_limit(form, "permits", &permits);
-    error = error != 0 ? error : read_limit(form, "queue", &queue);
+    int error = read_limits(form, &permits, &queue);
     error = error != 0 ? error : bulkhead_resize(&w->calls, permits, queue);
     if (error != 0) {
         send_plain(request, 400, "wanted: permits=N&queue=N, digits or null\n");

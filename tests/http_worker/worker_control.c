@@ -102,18 +102,21 @@ TEST limits_change_while_it_runs(bool single)
 
 TEST wrong_limits_change_nothing(void)
 {
-    static const char *const forms[] = {"permits=x",        "permits=-1",
-                                        "permits=3&queue=", "queue=99999999999999999999",
-                                        "queue=1x",         "permits=2147483648"};
+    static const char *const forms[] = {
+        "permits=x",       "permits=-1",         "queue=99999999999999999999",
+        "queue=1x",        "permits=2147483648", "",
+        "permits",         "permit=3",           "permits=3&",
+        "permits=3&que=4", "{\"permits\": 3}"};
     worker_options options = gated(true, 2, 3);
     ASSERT_INT(0, begin(&options));
-    for (int i = 0; i < 6; i++) {
-        int expected = i == 2 ? 200 : 400;
-        ASSERT_INT(expected, change("127.0.0.1", "", forms[i]));
-        uint32_t permits = i < 2 ? 2 : 3;
-        ASSERT_U64(permits, worker_limiter(it.w).permits);
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        ASSERT_INT(400, change("127.0.0.1", "", forms[i]));
+        ASSERT_U64(2, worker_limiter(it.w).permits);
         ASSERT_U64(3, worker_limiter(it.w).queue);
     }
+    ASSERT_INT(200, change("127.0.0.1", "", "permits=3&queue=")); /* a field left empty */
+    ASSERT_U64(3, worker_limiter(it.w).permits);
+    ASSERT_U64(3, worker_limiter(it.w).queue);
     ASSERT(ended_well());
     PASS();
 }
@@ -129,6 +132,46 @@ TEST nobody_else_changes_limits(void)
     ASSERT_INT(403, change("example.com", "http://example.com", "permits=9"));
     ASSERT_INT(403, change("127.example.com", "", "permits=9"));
     ASSERT_U64(2, worker_limiter(it.w).permits);
+    ASSERT(ended_well());
+    PASS();
+}
+
+/* The address by which others know this machine; false if there is none. Nothing is sent. */
+static bool find_own_address(struct sockaddr_in *own)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(9)};
+    socklen_t size = sizeof *own;
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    inet_pton(AF_INET, "192.0.2.1", &to.sin_addr);
+    bool found = connect(fd, (struct sockaddr *)&to, sizeof to) == 0 &&
+                 getsockname(fd, (struct sockaddr *)own, &size) == 0 &&
+                 ntohl(own->sin_addr.s_addr) >> 24 != 127;
+    close(fd);
+    return found;
+}
+
+TEST who_comes_by_another_address_changes_no_limits(void)
+{
+    static const char form[] = "POST /limits HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                               "Content-Length: 9\r\n\r\npermits=9";
+    struct sockaddr_in own;
+    if (!find_own_address(&own)) {
+        SKIPm("this machine has no address but 127.0.0.1");
+    }
+    worker_options options = limited(true, 1, 1);
+    options.address = "0.0.0.0";
+    ASSERT_INT(0, begin(&options));
+    client *c = calloc(1, sizeof *c);
+    c->fd = socket(AF_INET, SOCK_STREAM, 0);
+    own.sin_port = htons(worker_control_port(it.w));
+    ASSERT_INT(0, connect(c->fd, (struct sockaddr *)&own, sizeof own));
+    ASSERT(say(c, form));
+    ASSERT_INT(403, hear(c));
+    ASSERT(say(c, GET("/health/ready")));
+    ASSERT_INT(200, hear(c));
+    ASSERT_U64(1, worker_limiter(it.w).permits);
+    hang_up(c);
+    ASSERT_INT(200, change("127.0.0.1", "", "permits=9"));
     ASSERT(ended_well());
     PASS();
 }
@@ -155,6 +198,7 @@ SUITE(the_control_port)
     }
     RUN_TEST(wrong_limits_change_nothing);
     RUN_TEST(nobody_else_changes_limits);
+    RUN_TEST(who_comes_by_another_address_changes_no_limits);
     RUN_TEST(the_page_needs_nothing_from_elsewhere);
 }
 
