@@ -389,6 +389,46 @@ TEST a_coroutine_waits_beside_somebody_who_will_leave(void)
     ENDS_WELL();
 }
 
+typedef struct crosser {
+    loop_scheduler_coroutine co;
+    bulkhead *first, *second;
+    int status; /* 1 + that of the second LOOP_ENTER */
+} crosser;
+
+static void cross(loop_scheduler_coroutine *co)
+{
+    crosser *c = co->arg;
+    LOOP_BEGIN(co);
+    LOOP_ENTER(co, c->first);
+    LOOP_YIELD(co); /* until the other one has its first, too */
+    LOOP_ENTER_FOR(co, c->second, PLIM_MS(1));
+    c->status = 1 + co->status;
+    LOOP_END(co);
+}
+
+/* A bulkhead looks at its own permits only: that is in docs/deadlocks.md, and the limit helps. */
+TEST a_limit_ends_a_circle_over_two_bulkheads(void)
+{
+    static crosser c[2];
+    ASSERT(open_inn_for(1, 0));
+    ASSERT_EQ(0, stage_bulkhead(1, &(bulkhead_options){.permits = 1}));
+    for (int i = 0; i < 2; i++) {
+        c[i] = (crosser){.first = &on.b[i], .second = &on.b[1 - i]};
+        c[i].co.run = cross;
+        c[i].co.arg = &c[i];
+        ASSERT_EQ(0, loop_scheduler_spawn(&on.l, &c[i].co));
+    }
+    while (c[0].status == 0 || c[1].status == 0) {
+        ASSERT(loop_scheduler_run_once(&on.l, PLIM_S(PATIENCE_S)) == 0);
+    }
+    const int given_up = (c[0].status == 1 + ETIMEDOUT) + (c[1].status == 1 + ETIMEDOUT);
+    const int let_in = (c[0].status == 1) + (c[1].status == 1);
+    ASSERT(given_up >= 1 && given_up + let_in == 2);
+    ASSERT(all_left());
+    ASSERT_EQ_FMT(0u, bulkhead_snapshot(&on.b[1]).in_use, "%u");
+    ENDS_WELL();
+}
+
 /* A lower limit takes away what the last of them relied on. */
 TEST a_shrink_that_closes_a_circle_is_told_to_a_coroutine(void)
 {
@@ -693,6 +733,7 @@ SUITE(composition_coroutines)
     RUN_TEST(a_coroutine_that_enters_twice_is_told);
     RUN_TEST(of_coroutines_that_have_all_permits_one_is_told);
     RUN_TEST(a_coroutine_waits_beside_somebody_who_will_leave);
+    RUN_TEST(a_limit_ends_a_circle_over_two_bulkheads);
     RUN_TEST(a_shrink_that_closes_a_circle_is_told_to_a_coroutine);
     for (int how = 0; how < 2; how++) {
         RUN_TESTp(a_bulkhead_that_closes_ends_the_wait, how != 0);
