@@ -5654,6 +5654,12 @@ PLIM_SLOW_ bool bulkhead_goes_away_(bulkhead *b, bulkhead_section_ *s, bulkhead_
     return true;
 }
 
+/* Does the end of an attempt ask the program? Then not under the lock. */
+static inline bool bulkhead_end_asks_(const bulkhead *b, int result)
+{
+    return result != 0 || (b->fixed.flags & BULKHEAD_LIMITED_) != 0;
+}
+
 /* An attempt has ended, and its permit is still held: tells the limiter. May a failed one be
  * followed by another? Both ask the program, so this is not under the lock. */
 PLIM_SLOW_ bool bulkhead_may_retry_(bulkhead *b, const bulkhead_job *job, int result)
@@ -5906,20 +5912,25 @@ PLIM_FAST_ bulkhead_job *bulkhead_pick_(bulkhead *b)
     return BULKHEAD_JOB_OF_(plim_shift_(&b->ready_jobs));
 }
 
-/* The calling thread ends an attempt of a job in `running`. */
-PLIM_SLOW_ void bulkhead_end_listed_(bulkhead *b, bulkhead_stay_ *self, bulkhead_job *job,
+/* The calling thread ends an attempt of a job in `running`; ends the section. */
+PLIM_SLOW_ void bulkhead_end_listed_(bulkhead *b, bulkhead_section_ *s, bulkhead_stay_ *self,
                                      int result)
 {
     bulkhead_attempt_end_ end;
-    const bool again = bulkhead_may_retry_(b, job, result);
-    bulkhead_section_ s = bulkhead_lock_(b);
+    bulkhead_job *job = self->job;
+    bool again = false;
+    if (bulkhead_end_asks_(b, result)) {
+        bulkhead_unlock_(b, s);
+        again = bulkhead_may_retry_(b, job, result);
+        *s = bulkhead_lock_(b);
+    }
     plim_unlink_(&b->running, &job->entry_.node); /* it may be gone after this section */
-    bulkhead_end_attempt_(b, &s, job, result, again, &end);
+    bulkhead_end_attempt_(b, s, job, result, again, &end);
     self->job = NULL;
     self->hold.amount = 0;
     b->busy += end.calls;
-    bulkhead_pass_permit_(b, &s, &end);
-    bulkhead_unlock_(b, &s);
+    bulkhead_pass_permit_(b, s, &end);
+    bulkhead_unlock_(b, s);
     if (end.calls) { /* code of the program, which may wait for what was let in now */
         bulkhead_tell_end_(b, &end);
         bulkhead_idle_(b);
@@ -5942,14 +5953,15 @@ PLIM_SLOW_ int bulkhead_finish_(bulkhead_job *job, int result)
         }
         plim_end_waits_(&s.woken, &b->resting, 0); /* its submitter, on a sync bulkhead */
     }
-    bulkhead_unlock_(b, &s);
     if (fits && away) {
         bulkhead_stay_ self;
         bulkhead_stay_begins_(b, &self, BULKHEAD_RUNS_, plim_here_());
         self.job = job;
         self.hold.amount = 1;
-        bulkhead_end_listed_(b, &self, job, result);
+        bulkhead_end_listed_(b, &s, &self, result);
         plim_hold_ends_(&self.hold, plim_here_());
+    } else {
+        bulkhead_unlock_(b, &s);
     }
     return fits ? 0 : EPERM;
 }
@@ -5975,15 +5987,12 @@ PLIM_SLOW_ void bulkhead_execute_(void *arg)
     }
     bulkhead_tell_started_(b, job);
     int result = bulkhead_run_body_(&self, job);
-    bool away = false;
-    if (bulkhead_is_later_(job, result)) {
-        s = bulkhead_lock_(b);
-        away = bulkhead_goes_away_(b, &s, &self);
-        result = away ? 0 : job->result;
+    s = bulkhead_lock_(b);
+    const bool later = bulkhead_is_later_(job, result);
+    if (later && bulkhead_goes_away_(b, &s, &self)) {
         bulkhead_unlock_(b, &s);
-    }
-    if (!away) {
-        bulkhead_end_listed_(b, &self, job, result);
+    } else {
+        bulkhead_end_listed_(b, &s, &self, later ? job->result : result);
     }
     plim_hold_ends_(&self.hold, plim_here_());
 }

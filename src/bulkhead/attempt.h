@@ -304,6 +304,12 @@ PLIM_SLOW_ bool bulkhead_goes_away_(bulkhead *b, bulkhead_section_ *s, bulkhead_
     return true;
 }
 
+/* Does the end of an attempt ask the program? Then not under the lock. */
+static inline bool bulkhead_end_asks_(const bulkhead *b, int result)
+{
+    return result != 0 || (b->fixed.flags & BULKHEAD_LIMITED_) != 0;
+}
+
 /* An attempt has ended, and its permit is still held: tells the limiter. May a failed one be
  * followed by another? Both ask the program, so this is not under the lock. */
 PLIM_SLOW_ bool bulkhead_may_retry_(bulkhead *b, const bulkhead_job *job, int result)
