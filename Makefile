@@ -180,8 +180,10 @@ $(BUILD)/tests/%: Makefile $$(call whole,$$(firstword $$(subst ., ,$$*)))
 $(patsubst tests/%.c,$(BUILD)/tests/%.explored.coverage,$(wildcard tests/*/explore.c)): \
   $(wildcard tests/explorer/*.[ch])
 
-# A library is used by an example, if it is there: header, function, library (\043 is a number sign)
-if_there = $(shell printf '\043include <stdio.h>\n\043include <$1>\nint main(void) { return &$2 == NULL; }\n' | \
+# A library is used by an example, if it is there: header, function, library (\043 is a number sign).
+# Asked before any line of the recipe runs, so the folder is made here.
+if_there = $(shell mkdir -p $(@D); \
+             printf '\043include <stdio.h>\n\043include <$1>\nint main(void) { return &$2 == NULL; }\n' | \
              $(CC) -x c - -o $@.$3 -l$3 2>/dev/null && echo -DWITH_$4 -l$3)
 LIBS_pooled_workers  = $(call if_there,sqlite3.h,sqlite3_open,sqlite3,SQLITE)
 LIBS_http_worker/mhd = $(call if_there,microhttpd.h,MHD_start_daemon,microhttpd,MICROHTTPD)
