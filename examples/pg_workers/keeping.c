@@ -77,13 +77,26 @@ static bool renew(PGconn *db, int64_t patience_ns)
     return true;
 }
 
+/* The database may refuse an error text: a letter of it was cut off, or its encoding has not that one.
+ * What is plain ASCII it takes. False: the text is so already. */
+static bool make_plain(char *text)
+{
+    bool changed = false;
+    for (; *text != '\0'; text++) {
+        if ((unsigned char)*text >= 128) {
+            *text = '?';
+            changed = true;
+        }
+    }
+    return changed;
+}
+
 static void find_one(slot *s, void *arg)
 {
     *(slot **)arg = s;
 }
 
-/* Tells the database of a job that has ended without that. False: there is none, or the connection
- * is lost. */
+/* Tells the database of a job that has ended without that. False: there is none, or it has to wait. */
 static bool tell_one(PGconn *db, int64_t patience_ns, bool *lost)
 {
     slot *s = NULL;
@@ -101,7 +114,7 @@ static bool tell_one(PGconn *db, int64_t patience_ns, bool *lost)
         slots_told(s);
     } else if (answer == NULL) {
         fetching_rename();
-    } else {
+    } else if (!(good = make_plain(s->error))) {
         fprintf(stderr, "pg_workers: give_back: %s", PQresultErrorMessage(answer));
     }
     *lost = answer == NULL;

@@ -4,7 +4,7 @@
 
 CREATE TABLE job (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    kind text NOT NULL CHECK (length(kind) < 64),              -- what is done: see kinds.c
+    kind text NOT NULL CHECK (octet_length(kind) < 64),        -- what is done: see kinds.c
     payload text NOT NULL DEFAULT '' CHECK (octet_length(payload) < 1000),
     priority integer NOT NULL DEFAULT 0,                       -- lower ones first
     pool text CHECK (length(pool) < 64),                       -- a limit of the cluster: see permit

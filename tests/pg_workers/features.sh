@@ -73,6 +73,21 @@ check "it waits longer after each failure, and not always as long" is t "
            AND count(DISTINCT job_backoff(1)) > 1 FROM generate_series(1, 10) AS n"
 quit w
 
+# ---- texts
+fresh
+ask "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''%'', repeat(chr(233), 300); END';
+     CREATE TRIGGER refuse BEFORE INSERT ON effect FOR EACH ROW EXECUTE FUNCTION refuse();
+     SELECT job_add('effect', max_attempts => 1) FROM generate_series(1, 3)" >/dev/null
+start_worker w
+check "an error text that is cut within a letter is written down, too" \
+    is_eventually 3 "SELECT count(*) FROM job WHERE state = 'dead' AND length(error) > 90"
+ask "DROP TRIGGER refuse ON effect; SELECT job_add('effect')" >/dev/null
+check "and has cost no permit" is_eventually 1 "SELECT count(*) FROM effect"
+ask "SELECT job_add('quote'' \"{},' || E'\\\\', max_attempts => 1)" >/dev/null
+check "a kind may have any letters" is_eventually 1 "SELECT count(*) FROM job WHERE error = 'nobody knows jobs of kind ' || kind"
+check "but not more bytes than there is room for" is '' "SELECT job_add(repeat(chr(233), 60))"
+quit w
+
 # ---- a limit of the cluster (faults.sh looks at all of them more closely)
 fresh
 ask "INSERT INTO permit SELECT 'one', 1; SELECT job_add('hold', '300', priority => -1, pool => 'one') FROM generate_series(1, 4);

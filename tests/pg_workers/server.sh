@@ -42,7 +42,7 @@ start)
     data=$(readlink -f "$data")/data
     printf '%s' "$data" >"$home/where"
     cd / || exit 1
-    as "$bin/initdb" -D "$data" -A trust -U postgres -N --no-instructions >"${data%/data}/initdb.log" 2>&1 ||
+    as "$bin/initdb" -D "$data" -A trust -U postgres -E UTF8 --locale=C -N --no-instructions >"${data%/data}/initdb.log" 2>&1 ||
         { cat "${data%/data}/initdb.log" >&2; exit 1; }
     cat >>"$data/postgresql.conf" <<END
 listen_addresses = '127.0.0.1'
