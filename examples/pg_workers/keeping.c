@@ -111,6 +111,9 @@ static bool tell_one(PGconn *db, int64_t patience_ns, bool *lost)
     bool good = answer != NULL && db_is_good(answer);
     if (good) {
         figures_given_back(s->end, strcmp(PQgetvalue(answer, 0, 0), "1") == 0);
+        if (s->in_pool) {
+            fetching_wake();
+        }
         slots_told(s);
     } else if (answer == NULL) {
         fetching_rename();

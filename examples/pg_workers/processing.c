@@ -135,7 +135,11 @@ static int run(bulkhead_job *job)
 static void done(bulkhead_job *job)
 {
     slot *s = job->arg;
-    slots_over(s, job->outcome == BULKHEAD_SUCCEEDED ? s->end : SLOT_UNTOUCHED);
+    enum slot_end end = job->outcome == BULKHEAD_SUCCEEDED ? s->end : SLOT_UNTOUCHED;
+    if (s->in_pool && end == SLOT_SETTLED) {
+        fetching_wake(); /* a permit of its pool is free: nobody else is told */
+    }
+    slots_over(s, end);
 }
 
 int processing_begin(const config *c)

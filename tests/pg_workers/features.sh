@@ -100,8 +100,17 @@ check "of a pool of one, one runs in the cluster" is 3 "SELECT count(*) FROM
     (SELECT made_at - lag(made_at) OVER (ORDER BY made_at) AS gap FROM effect JOIN job ON job = id WHERE pool = 'one') AS gaps
     WHERE gap >= interval '300 ms'"
 check "no attempt was in vain" is 1 "SELECT max(attempt) FROM job"
+quit w
+quit v
+fresh
+POLL_MS=60000 start_worker w
+ask "INSERT INTO permit SELECT 'one', 1; SELECT job_add('effect', pool => 'one') FROM generate_series(1, 5)" >/dev/null
+check "a permit that is freed is taken again without a look" is_eventually 5 "SELECT count(*) FROM effect"
+quit w
 
 # ---- the end
+start_worker w
+start_worker v
 ask "SELECT job_add('effect', '600') FROM generate_series(1, 6)" >/dev/null
 running 6
 kill -TERM "$(pid v)"
