@@ -124,18 +124,20 @@ static int fetch(bulkhead_job *worker)
 {
     uint32_t places[BATCH];
     for (;;) {
-        int64_t idle = clock_ns();
-        if (csem_acquire(&news) != 0) {
+        figures_idle(1);
+        int error = csem_acquire(&news);
+        figures_idle(-1);
+        if (error != 0) {
             return 0;
         }
         for (int got = 1; got > 0;) {
+            figures_idle(1);
             int count = slots_take(places, BATCH);
-            atomic_fetch_add(&totals.idle_ns, clock_ns() - idle);
+            figures_idle(-1);
             if (count == 0) {
                 return 0;
             }
             got = claim(worker->resource, places, count);
-            idle = clock_ns();
             if (got == count) {
                 fetching_wake(); /* there may be more than one worker can fetch */
             } else if (got < 0) {

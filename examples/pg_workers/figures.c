@@ -17,8 +17,10 @@
 
 figures totals;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the two histograms */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
 static bulkhead_histogram acquisition, queue_wait;
+static int idle_workers;
+static int64_t idle_ns; /* minus the moments when those that are idle now began to be */
 static server *page_server;
 static pthread_t page_thread;
 
@@ -26,6 +28,15 @@ static void add(bulkhead_histogram *h, int64_t ns)
 {
     pthread_mutex_lock(&lock);
     bulkhead_histogram_add(h, ns);
+    pthread_mutex_unlock(&lock);
+}
+
+void figures_idle(int change)
+{
+    int64_t now = clock_ns();
+    pthread_mutex_lock(&lock);
+    idle_workers += change;
+    idle_ns -= change * now;
     pthread_mutex_unlock(&lock);
 }
 
@@ -85,6 +96,7 @@ size_t figures_page(char *out, size_t capacity)
     pthread_mutex_lock(&lock);
     acquired = acquisition;
     waited = queue_wait;
+    int64_t idle = idle_ns + idle_workers * clock_ns();
     pthread_mutex_unlock(&lock);
     int open = (int)pools[0].in_use, active = db_active();
     int held = slots_in_use(), permits = (int)pools[2].permits;
@@ -96,7 +108,7 @@ size_t figures_page(char *out, size_t capacity)
     put_counter(&p, "worker_claims_total", "Statements that claimed them.", totals.claims);
     put_counter(&p, "worker_idle_seconds_total",
                 "Time that workers waited for jobs or permits, of all workers together.",
-                totals.idle_ns / PLIM_S(1));
+                idle / PLIM_S(1));
 
     put_gauge(&p, "db_connections_active", "Connections that a question is under way on.", active);
     put_gauge(&p, "db_connections_idle", "Connections that are open and not active.",

@@ -15,10 +15,11 @@ typedef struct figures {
     atomic_llong claims, acquired, done, failed, put_back, lost; /* statements; jobs */
     atomic_llong rescued;         /* jobs of others whose lease had run out */
     atomic_llong looks, renewals; /* statements */
-    atomic_llong idle_ns;         /* of all workers: waiting for work, or for a permit */
-    atomic_llong connects;        /* connections that were made, the first ones included */
 } figures;
 extern figures totals;
+
+/* A worker begins (1), or ends (-1), to wait for work or for a permit. */
+void figures_idle(int change);
 
 /* How long a claim took, and how long a job had been ready for it. */
 void figures_acquisition(int64_t ns);

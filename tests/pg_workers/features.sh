@@ -179,6 +179,9 @@ if command -v promtool >/dev/null; then
     check "promtool finds nothing wrong in it: $(head -n 3 "$scene/lint")" [ ! -s "$scene/lint" ]
 fi
 
+idle_seconds() {
+    page | sed -n 's/^worker_idle_seconds_total{name="jobs"} //p'
+}
 # ---- idle: at most a question for each look, and next to no CPU
 fresh
 POLL_MS=1000 METRICS_PORT='' start_worker idle
@@ -186,7 +189,7 @@ sleep 1 # it is idle from then on
 ask "ALTER ROLE worker SET log_statement = 'all'"
 quit w # so the log has only what follows of the idle one
 kill -KILL "$(pid idle)" && wait "$(pid idle)" 2>/dev/null
-POLL_MS=1000 METRICS_PORT='' start_worker idle
+POLL_MS=1000 start_worker idle
 sleep 2
 log=$(cat "$scene/where")/server.log
 since=$(now) before=$(grep -c 'LOG:  execute\|LOG:  statement' "$log") ticks=$(awk '{ print $14 + $15 }' "/proc/$(pid idle)/stat")
@@ -195,6 +198,9 @@ after=$(grep -c 'LOG:  execute\|LOG:  statement' "$log") since=$(($(now) - since
 check "an idle process asks nothing but a look per poll ($((after - before)) in $since ms)" [ $((after - before)) -le $((since / 750 + 1)) ]
 check "but it does look" [ $((after - before)) -ge 2 ]
 check "it uses less than 1 % of a CPU ($ticks ticks in $since ms)" [ $((ticks * 100000)) -lt $((since * $(getconf CLK_TCK))) ]
+
+idle_s=$(idle_seconds)
+check "its two workers say that they are idle ($idle_s s)" [ "${idle_s:-0}" -ge 5 ]
 
 # ---- the server is down
 ask "SELECT job_add('effect', '60000'), job_add('hold', '60000')" >/dev/null
