@@ -73,7 +73,7 @@ const statement statements[] = {
     /* Rescues jobs whose lease has run out, whoever had it, and tells whether there is something
      * to do. */
     {"look", "WITH lost AS MATERIALIZED (SELECT id FROM job WHERE state = 'running'"
-             " AND lease_until < now() ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED"
+             " AND lease_until < now() ORDER BY id FOR UPDATE SKIP LOCKED"
              "), back AS (UPDATE job SET " LET_GO ", error = 'the lease ran out: ' || job.worker,"
              " state = CASE WHEN attempt >= max_attempts THEN 'dead' ELSE 'ready' END,"
              " finished_at = CASE WHEN attempt >= max_attempts THEN now() END, run_at = now()"

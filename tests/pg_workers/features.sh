@@ -142,13 +142,19 @@ start_worker v
 check "another one rescues the job of a process that is gone" is_eventually "2|the lease ran out" \
     "SELECT attempt, left(error, 17) FROM job WHERE state = 'running'"
 quit v
+fresh
+ask "INSERT INTO job (kind, state, attempt, worker, place, lease_until)
+     SELECT 'effect', 'running', 1, 'gone', n, now() FROM generate_series(1, 150) AS n"
+POLL_MS=60000 start_worker v
+check "one look rescues all jobs that are lost" is_eventually 0 "SELECT count(*) FROM job WHERE worker = 'gone'"
+quit v
 
 # ---- a network that falls silent: the process stops its jobs before others begin them
 launch proxy "$proxy" "$PGPORT"
 eventually 5 test -s "$scene/proxy.log"
+through=$(cat "$scene/proxy.log")
 fresh
 ask "SELECT job_add('effect', '60000')" >/dev/null
-through=$(cat "$scene/proxy.log")
 METRICS_PORT=$("$proxy" free) # of the process that will be cut off
 export METRICS_PORT
 start_worker w
