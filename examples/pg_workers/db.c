@@ -13,10 +13,8 @@
 #include "statements.h"
 
 bulkhead connections;
-static const char *database;
+static const config *settings;
 static atomic_int active;
-
-enum { CONNECT_S = 2 }; /* libpq's least */
 
 int64_t clock_ns(void)
 {
@@ -31,7 +29,7 @@ int64_t clock_ns(void)
 
 int db_begin(const config *c)
 {
-    database = c->database;
+    settings = c;
     return bulkhead_init(&connections,
                          &(bulkhead_options){.permits = c->connections,
                                              .queue = PLIM_NONE,
@@ -61,10 +59,11 @@ bool db_readable(int descriptor, int other, int64_t ns)
 
 static bool still_wanted(patience p, int64_t now)
 {
-    return now < p.until && (p.wanted == NULL || p.wanted(p.whatever));
+    return now < p.until &&
+           (p.wanted == NULL || p.wanted(p.whatever));
 }
 
-/* Waits for the socket. Wakes up now and then if somebody may change his mind. */
+/* Waits for the socket. Wakes up now and then: somebody may have changed his mind. */
 static bool wait_for(PGconn *db, short events, patience p)
 {
     int64_t now = clock_ns();
@@ -72,8 +71,8 @@ static bool wait_for(PGconn *db, short events, patience p)
         return false;
     }
     int64_t left = p.until - now;
-    int64_t slice = p.wanted != NULL && left > PLIM_MS(50) ? PLIM_MS(50) : left;
     struct pollfd socket = {PQsocket(db), events, 0};
+    int64_t slice = p.wanted != NULL && left > PLIM_MS(50) ? PLIM_MS(50) : left;
     poll(&socket, 1, slice > PLIM_S(1000) ? 1000000 : (int)(slice / 1000000 + 1));
     return true;
 }
@@ -140,9 +139,23 @@ int db_active(void)
 
 /* ---- connections */
 
-static bool prepare(PGconn *db)
+/* A session is told so before its first question. It is no part of the options of libpq: those are the
+ * user's. */
+static bool set_up(PGconn *db, bool of_jobs, patience p)
 {
-    patience p = db_within(PLIM_S(CONNECT_S));
+    if (of_jobs) {
+        return true;
+    }
+    /* Plans are made when the table may be empty, and are used when it is not: no plan for small
+     * tables. Bodies of jobs plan as they like. */
+    PGresult *answer = db_ask_text(db, "SET enable_seqscan = off", 0, NULL, p);
+    bool good = answer != NULL && db_is_good(answer);
+    PQclear(answer);
+    return good;
+}
+
+static bool prepare(PGconn *db, patience p)
+{
     for (const statement *s = statements; s->name != NULL; s++) {
         PGresult *answer = PQsendPrepare(db, s->name, s->sql, 0, NULL) ? await(db, p) : NULL;
         bool good = answer != NULL && db_is_good(answer);
@@ -159,20 +172,20 @@ static bool prepare(PGconn *db)
 
 PGconn *db_open(const char *role)
 {
-    char name[64];
+    char name[64], timeout[12];
     snprintf(name, sizeof name, "pg_workers %s", role);
-    /* Plans are made when the table may be empty, and are used when it is not: no plan for small
-     * tables. Bodies of jobs plan as they like. */
-    const char *options = strcmp(role, "job") == 0 ? "" : "-c enable_seqscan=off";
-    const char *keys[] = {"dbname", "application_name", "options", "connect_timeout", NULL};
-    const char *values[] = {database, name, options, "2", NULL};
+    snprintf(timeout, sizeof timeout, "%d", DB_CONNECT_S);
+    const char *keys[] = {"dbname", "application_name", "connect_timeout", NULL};
+    const char *values[] = {settings->database, name, timeout, NULL};
     if (bulkhead_try_enter(&connections) != 0) {
         return NULL;
     }
     PGconn *db = PQconnectdbParams(keys, values, 1);
-    if (db != NULL && PQstatus(db) == CONNECTION_OK && PQsetnonblocking(db, 1) == 0 &&
-        prepare(db)) {
-        return db;
+    if (PQstatus(db) == CONNECTION_OK && PQsetnonblocking(db, 1) == 0) {
+        patience p = db_within(PLIM_S(DB_CONNECT_S));
+        if (set_up(db, strcmp(role, "job") == 0, p) && prepare(db, p)) {
+            return db;
+        }
     }
     db_close(db);
     return NULL;

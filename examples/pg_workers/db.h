@@ -18,6 +18,8 @@ int64_t clock_ns(void);
 /* The connections of this process: a limit that refuses rather than lets wait. */
 extern bulkhead connections;
 
+enum { DB_CONNECT_S = 2 }; /* how long to try to connect: libpq's least */
+
 int db_begin(const config *c);
 void db_end(void);
 

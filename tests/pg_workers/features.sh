@@ -33,6 +33,14 @@ check "too few connections are refused, and it says how many are needed" \
 check "what is no number is refused" refused "NUM_WORKERS=many is not a number" NUM_WORKERS=many
 check "a limit cannot be lifted" refused "MAX_CONCURRENT_JOBS=unlimited" MAX_CONCURRENT_JOBS=unlimited
 check "no worker is refused" refused "NUM_WORKERS=0 must be" NUM_WORKERS=0
+ask "CREATE SCHEMA elsewhere" && {
+    echo "SET search_path = elsewhere;"
+    cat examples/pg_workers/schema.sql
+    echo "SELECT job_add('effect'); GRANT ALL ON ALL TABLES IN SCHEMA elsewhere TO worker; GRANT USAGE ON SCHEMA elsewhere TO worker"
+} | psql -qAtX -v ON_ERROR_STOP=1 >/dev/null
+DATABASE_URL="$(url "$PGPORT") options='-c search_path=elsewhere'" launch elsewhere "$worker"
+check "options of the URL are for all its sessions" is_eventually 1 "SELECT count(*) FROM elsewhere.effect"
+quit elsewhere
 
 # ---- order, delay, uniqueness
 fresh
