@@ -139,6 +139,17 @@ int db_active(void)
 
 /* ---- connections */
 
+/* Says why there is no connection: once in 5 s, since there are many that try. */
+static void complain(const PGconn *db)
+{
+    const char *why = PQerrorMessage(db);
+    static _Atomic int64_t silent_until;
+    int64_t now = clock_ns(), until = atomic_load(&silent_until);
+    if (now >= until && atomic_compare_exchange_strong(&silent_until, &until, now + PLIM_S(5))) {
+        fprintf(stderr, "pg_workers: %s", *why != '\0' ? why : "no answer\n");
+    }
+}
+
 /* A session is told so before its first question. It is no part of the options of libpq: those are the
  * user's. */
 static bool set_up(PGconn *db, bool of_jobs, patience p)
@@ -150,6 +161,9 @@ static bool set_up(PGconn *db, bool of_jobs, patience p)
      * tables. Bodies of jobs plan as they like. */
     PGresult *answer = db_ask_text(db, "SET enable_seqscan = off", 0, NULL, p);
     bool good = answer != NULL && db_is_good(answer);
+    if (!good) {
+        complain(db);
+    }
     PQclear(answer);
     return good;
 }
@@ -159,11 +173,9 @@ static bool prepare(PGconn *db, patience p)
     for (const statement *s = statements; s->name != NULL; s++) {
         PGresult *answer = PQsendPrepare(db, s->name, s->sql, 0, NULL) ? await(db, p) : NULL;
         bool good = answer != NULL && db_is_good(answer);
-        if (answer != NULL && !good) {
-            fprintf(stderr, "pg_workers: %s: %s", s->name, PQresultErrorMessage(answer));
-        }
         PQclear(answer);
         if (!good) {
+            complain(db);
             return false;
         }
     }
@@ -181,7 +193,9 @@ PGconn *db_open(const char *role)
         return NULL;
     }
     PGconn *db = PQconnectdbParams(keys, values, 1);
-    if (PQstatus(db) == CONNECTION_OK && PQsetnonblocking(db, 1) == 0) {
+    if (PQstatus(db) != CONNECTION_OK) {
+        complain(db);
+    } else if (PQsetnonblocking(db, 1) == 0) {
         patience p = db_within(PLIM_S(DB_CONNECT_S));
         if (set_up(db, strcmp(role, "job") == 0, p) && prepare(db, p)) {
             return db;

@@ -33,6 +33,9 @@ check "too few connections are refused, and it says how many are needed" \
 check "what is no number is refused" refused "NUM_WORKERS=many is not a number" NUM_WORKERS=many
 check "a limit cannot be lifted" refused "MAX_CONCURRENT_JOBS=unlimited" MAX_CONCURRENT_JOBS=unlimited
 check "no worker is refused" refused "NUM_WORKERS=0 must be" NUM_WORKERS=0
+DATABASE_URL="host=127.0.0.1 port=1 user=worker" launch nowhere "$worker"
+check "a server that is not there: it says so" eventually 20 grep -q "pg_workers: connection.* failed" "$scene/nowhere.log"
+check "and waits for it, until SIGTERM" quit nowhere
 ask "CREATE SCHEMA elsewhere" && {
     echo "SET search_path = elsewhere;"
     cat examples/pg_workers/schema.sql
