@@ -154,12 +154,20 @@ static void complain(const PGconn *db)
  * user's. */
 static bool set_up(PGconn *db, bool of_jobs, patience p)
 {
+    char set[100];
+    /* The server notices within so long that nobody waits for an answer any more, and gives up as
+     * well. Not all systems can. */
+    PQclear(db_ask_text(db, "SET client_connection_check_interval = '200 ms'", 0, NULL, p));
     if (of_jobs) {
-        return true;
+        /* A process that is gone, or stopped, holds no locks for longer than its leases. */
+        snprintf(set, sizeof set, "SET idle_in_transaction_session_timeout = '%lld ms'",
+                 (long long)(settings->lease_ns / 1000000));
+    } else {
+        /* Plans are made when the table may be empty, and are used when it is not: no plan for small
+         * tables. Bodies of jobs plan as they like. */
+        snprintf(set, sizeof set, "SET enable_seqscan = off");
     }
-    /* Plans are made when the table may be empty, and are used when it is not: no plan for small
-     * tables. Bodies of jobs plan as they like. */
-    PGresult *answer = db_ask_text(db, "SET enable_seqscan = off", 0, NULL, p);
+    PGresult *answer = db_ask_text(db, set, 0, NULL, p);
     bool good = answer != NULL && db_is_good(answer);
     if (!good) {
         complain(db);

@@ -159,6 +159,36 @@ ask "INSERT INTO job (kind, state, attempt, worker, place, lease_until)
 POLL_MS=60000 start_worker v
 check "one look rescues all jobs that are lost" is_eventually 0 "SELECT count(*) FROM job WHERE worker = 'gone'"
 quit v
+fresh
+ask "CREATE FUNCTION take_time() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(3); RETURN NULL; END';
+     CREATE TRIGGER take_time AFTER UPDATE ON job FOR EACH ROW WHEN (NEW.state = 'done' AND NEW.attempt = 1) EXECUTE FUNCTION take_time();
+     SELECT job_add('effect')" >/dev/null
+LEASE_MS=6000 start_worker w
+is_eventually 1 "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'UPDATE job SET state = ''done%'"
+kill -STOP "$(pid w)"
+check "a process is stopped between the end of its job and the COMMIT" \
+    is_eventually 1 "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'"
+start_worker v
+check "and another one rescues that job all the same" is_eventually "done|2" "SELECT state, attempt FROM job"
+kill -CONT "$(pid w)"
+check "which has ended once" is "2|1" "SELECT max(attempt), count(*) FROM effect"
+ask "DROP TRIGGER take_time ON job"
+quit w
+quit v
+
+# ---- a table that is locked: what nobody waits for any more, the server gives up, too
+fresh
+ask "SELECT job_add('effect', '60000') FROM generate_series(1, 4)" >/dev/null
+LEASE_MS=1000 SHUTDOWN_MS=100 start_worker w
+running 3
+psql -qX -c BEGIN -c "LOCK TABLE job" -c "SELECT pg_sleep(8)" >/dev/null &
+locker=$!
+sleep 7
+sessions=$(ask "SELECT count(*) FROM pg_stat_activity WHERE usename = 'worker'")
+wait $locker
+check "while the table is locked it has not twice its connections ($sessions of 7)" [ "$sessions" -lt 14 ]
+check "and goes on afterwards" is_eventually 3 "SELECT count(*) FROM job WHERE state = 'running' AND lease_until > now()"
+quit w
 
 # ---- a network that falls silent: the process stops its jobs before others begin them
 launch proxy "$proxy" "$PGPORT"
