@@ -15,6 +15,7 @@
 bulkhead connections;
 static const config *settings;
 static atomic_int active;
+static _Atomic int64_t last_word = INT64_MAX;
 
 int64_t clock_ns(void)
 {
@@ -48,6 +49,11 @@ patience db_within(int64_t ns)
     return (patience){.until = clock_ns() + ns};
 }
 
+void db_hurry(int64_t until)
+{
+    atomic_store(&last_word, until);
+}
+
 bool db_readable(int descriptor, int other, int64_t ns)
 {
     struct pollfd watched[] = {{descriptor, POLLIN, 0}, {other, POLLIN, 0}};
@@ -59,7 +65,7 @@ bool db_readable(int descriptor, int other, int64_t ns)
 
 static bool still_wanted(patience p, int64_t now)
 {
-    return now < p.until &&
+    return now < p.until && now < atomic_load(&last_word) &&
            (p.wanted == NULL || p.wanted(p.whatever));
 }
 
@@ -72,8 +78,7 @@ static bool wait_for(PGconn *db, short events, patience p)
     }
     int64_t left = p.until - now;
     struct pollfd socket = {PQsocket(db), events, 0};
-    int64_t slice = p.wanted != NULL && left > PLIM_MS(50) ? PLIM_MS(50) : left;
-    poll(&socket, 1, slice > PLIM_S(1000) ? 1000000 : (int)(slice / 1000000 + 1));
+    poll(&socket, 1, left > PLIM_MS(50) ? 50 : (int)(left / 1000000 + 1));
     return true;
 }
 
@@ -197,7 +202,7 @@ PGconn *db_open(const char *role)
     snprintf(timeout, sizeof timeout, "%d", DB_CONNECT_S);
     const char *keys[] = {"dbname", "application_name", "connect_timeout", NULL};
     const char *values[] = {settings->database, name, timeout, NULL};
-    if (bulkhead_try_enter(&connections) != 0) {
+    if (clock_ns() >= atomic_load(&last_word) || bulkhead_try_enter(&connections) != 0) {
         return NULL;
     }
     PGconn *db = PQconnectdbParams(keys, values, 1);

@@ -32,6 +32,9 @@ typedef struct patience {
 
 patience db_within(int64_t ns);
 
+/* No question takes longer than that, by clock_ns, and then nobody connects any more. */
+void db_hurry(int64_t until);
+
 /* Connects, and prepares all statements. NULL if that is not possible now. Blocks for some seconds at
  * most. `role` is seen in pg_stat_activity. */
 PGconn *db_open(const char *role);

@@ -173,6 +173,6 @@ void keeping_end(int64_t within_ns)
     atomic_store(&ending, true);
     csem_release(&slots_bell);
     bulkhead_close(&keeping, BULKHEAD_DRAIN, within_ns > 0 ? within_ns : 1);
-    bulkhead_close(&keeping, BULKHEAD_ABORT, PLIM_S(5));
+    bulkhead_close(&keeping, BULKHEAD_ABORT, PLIM_S(DB_CONNECT_S + 1));
     bulkhead_destroy(&keeping);
 }

@@ -92,11 +92,11 @@ int listening_begin(const config *c)
     return error != 0 ? error : bulkhead_submit(&listening, &listener);
 }
 
-void listening_end(void)
+void listening_end(int64_t within_ns)
 {
     bulkhead_close(&listening, BULKHEAD_ABORT, 0);
     close(end_pipe[1]);
-    bulkhead_close(&listening, BULKHEAD_ABORT, PLIM_S(5));
+    bulkhead_close(&listening, BULKHEAD_ABORT, within_ns);
     bulkhead_destroy(&listening);
     close(end_pipe[0]);
 }

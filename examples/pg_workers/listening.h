@@ -9,6 +9,6 @@
 #include "config.h"
 
 int listening_begin(const config *c);
-void listening_end(void);
+void listening_end(int64_t within_ns);
 
 #endif

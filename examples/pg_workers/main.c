@@ -65,19 +65,27 @@ static void print_progress(const char *end)
             (long long)totals.lost, (long long)totals.rescued, end);
 }
 
+static int64_t left(int64_t until)
+{
+    int64_t now = clock_ns();
+    return until > now ? until - now : 0;
+}
+
 /* From the outside in: nothing more is fetched, what runs is finished, with its leases renewed; when
  * its time is over it is broken off. Then the database is told of what it does not know yet. */
 static void shut_down(const config *c)
 {
     fetching_close();
     bulkhead_close(&fetching, BULKHEAD_ABORT, 0);
-    listening_end();
     if (bulkhead_close(&processing, BULKHEAD_DRAIN, c->shutdown_ns) != 0) {
         slots_break_off();
-        bulkhead_close(&processing, BULKHEAD_ABORT, PLIM_S(5));
     }
-    bulkhead_close(&fetching, BULKHEAD_ABORT, PLIM_S(5));
-    keeping_end(c->lease_ns / 2);
+    int64_t last_word = clock_ns() + PLIM_S(5), end = last_word + PLIM_S(DB_CONNECT_S + 1);
+    db_hurry(last_word);
+    bulkhead_close(&processing, BULKHEAD_ABORT, left(end));
+    bulkhead_close(&fetching, BULKHEAD_ABORT, left(end));
+    listening_end(left(end));
+    keeping_end(left(last_word));
 }
 
 int main(int argc, char **argv)

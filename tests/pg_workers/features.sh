@@ -195,6 +195,13 @@ launch proxy "$proxy" "$PGPORT"
 eventually 5 test -s "$scene/proxy.log"
 through=$(cat "$scene/proxy.log")
 fresh
+ask "SELECT job_add('hold', '60000')" >/dev/null
+SHUTDOWN_MS=500 LEASE_MS=60000 start_worker silent
+running 1
+kill -USR1 "$(pid proxy)"
+check "SIGTERM ends it while the network is silent, however long a lease is" quit silent
+kill -USR2 "$(pid proxy)"
+fresh
 ask "SELECT job_add('effect', '60000')" >/dev/null
 METRICS_PORT=$("$proxy" free) # of the process that will be cut off
 export METRICS_PORT
