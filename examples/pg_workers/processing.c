@@ -3,6 +3,9 @@
  * Processing: see processing.h. What a job does in the database and its end are one transaction.
  * The end names its fence, so if the lease was lost the transaction changes nothing at all.
  */
+/* A thread that waits for a job sleeps at once: what it would spin away, a server on the same machine
+ * can use. */
+#define PLIM_SPIN 0
 #include "processing.h"
 
 #include <stdio.h>
