@@ -3,8 +3,10 @@
 # Jobs per second of three processes of examples/pg_workers, with jobs that do nothing, beside the
 # bare mechanism: pgbench, with as many clients as the processes have permits together, that claims a
 # job and ends it by the very same statements. In turns, on one server, on tables as new. Prints the
-# median of the ratios; fails below 80 %. Environment: NUM_WORKERS (1: a claim takes no longer
-# than a job here), MAX_CONCURRENT_JOBS (5).
+# median of the ratios; fails below 80 %. It fails by rounds only in which others had less than a tenth
+# of the CPUs: a hog takes more from many threads than from the one or two of pgbench. If there are too
+# few such rounds of three times as many, it is skipped. Environment: NUM_WORKERS (1: a claim takes no
+# longer than a job here), MAX_CONCURRENT_JOBS (5).
 #
 #   speed.sh [ROUNDS [JOBS]]       5 rounds of 10000 jobs
 set -u
@@ -43,8 +45,23 @@ theirs() {
     sed -n 's/^tps = \([0-9]*\).*/\1/p' "$scene/pgbench.log"
 }
 
-round=0
-while [ $round -lt "$rounds" ]; do
+# Ticks since the start: of all CPUs, busy or not; of those, the ones that neither this test nor its
+# server has used. What has ended counts for who has waited for it.
+postmaster=$(head -n 1 "$(cat "$scene/where")/postmaster.pid")
+ticks() {
+    cat /proc/stat /proc/[0-9]*/stat 2>/dev/null | awk -v shell=$$ -v server="$postmaster" '
+        $1 == "cpu" { for (i = 2; i <= 9; i++) all += $i; others = all - $5 - $6 }
+        $1 == shell || $1 == server { others -= $14 + $15 + $16 + $17 }
+        $4 == server { others -= $14 + $15 }
+        END { print all, others }'
+}
+median() { # FILE
+    sort -n "$1" | awk '{ r[NR] = $1 } END { print r[int((NR + 1) / 2)] }'
+}
+
+round=0 quiet=0 median=0
+until [ $round -ge "$rounds" ] && { [ "$median" -ge 80 ] || [ $quiet -ge "$rounds" ] || [ $round -ge $((3 * rounds)) ]; }; do
+    before=$(ticks)
     ask "TRUNCATE job" # what pgbench has left: the workers shall begin with all others
     for i in 1 2 3; do
         DATABASE_URL=$(url "$PGPORT") launch worker$i "$worker"
@@ -54,11 +71,20 @@ while [ $round -lt "$rounds" ]; do
     a=$(ours) || exit 1
     for i in 1 2 3; do quit worker$i; done
     b=$(theirs) || exit 1
-    echo "$a jobs/s, pgbench $b jobs/s: $((a * 100 / b)) %"
+    others=$(echo "$before $(ticks)" | awk '{ printf "%d", ($4 - $2) * 100 / ($3 - $1) }')
+    echo "$a jobs/s, pgbench $b jobs/s: $((a * 100 / b)) % (others had $others % of the CPUs)"
     echo $((a * 100 / b)) >>"$scene/ratios"
     round=$((round + 1))
+    if [ "$others" -lt 10 ]; then
+        quiet=$((quiet + 1))
+        echo $((a * 100 / b)) >>"$scene/quiet"
+    fi
+    median=$(median "$scene/ratios")
 done
-median=$(sort -n "$scene/ratios" | awk '{ r[NR] = $1 } END { print r[int((NR + 1) / 2)] }')
+if [ "$median" -lt 80 ]; then
+    [ $quiet -ge "$rounds" ] || { echo "skipped: the machine has other work"; exit 77; }
+    median=$(median "$scene/quiet")
+fi
 echo "$median % of the bare mechanism"
 check "at least 80 % of the bare mechanism" [ "$median" -ge 80 ]
 sum_up
