@@ -5346,71 +5346,9 @@ PLIM_SLOW_ void bulkhead_sample_(bulkhead *b, int64_t since, int64_t limit, int 
     }
 }
 
-/* ==== src/bulkhead/attempt.h ================================================================== */
+/* ==== src/bulkhead/ends.h ===================================================================== */
 
-/* An attempt: how it begins, how it ends, and what that means for the job. */
-
-/*
- * The end of an attempt has four steps, in this order, whichever thread runs the job:
- *
- *   1  decide        bulkhead_decide_end_   the job is over, is tried again, or its end is late;
- *                                           under the lock
- *   2  done inside   bulkhead_tell_end_     while the permit covers it; without the lock. Left out
- *                                           if there is no done, and for a detached job
- *   3  the permit    bulkhead_pass_permit_  it is free, with all that follows, and those who wait
- *                                           for the job go on; under the lock
- *   4  done outside  bulkhead_tell_end_     of a detached job, and on_event of a retry; without the
- *                                           lock
- *
- * bulkhead_end_attempt_ makes 1 and 2. Between 2 and 3 the thread decides what it does next, so
- * that no other is woken for what it will take.
- */
-
-static inline int64_t bulkhead_run_limit_(const bulkhead *b, const bulkhead_job *job)
-{
-    int64_t limit = job->run_timeout_ns == 0 ? b->fixed.run_timeout_ns : job->run_timeout_ns;
-    return limit > 0 ? limit : 0;
-}
-
-/* Notes the beginning of an attempt that is timed, or may have a timer. */
-PLIM_CALLED_ void bulkhead_begin_timed_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
-                                        bulkhead_worker_ *worker)
-{
-    const int64_t limit = bulkhead_run_limit_(b, job), now = bulkhead_now_(s);
-    if (job->start_within_ns != 0) {
-        bulkhead_disarm_(b, job);
-    }
-    if (b->fixed.histograms != NULL) {
-        bulkhead_time_wait_(b, now - job->since_);
-    }
-    job->since_ = now;
-    if (limit > 0 && worker == NULL) {
-        bulkhead_arm_(b, s, job, plim_deadline_(now, limit));
-    } else if (limit > 0) {
-        worker->run_until = plim_deadline_(now, limit);
-        if (worker->run_until < b->watch.look) {
-            b->watch.look = worker->run_until;
-            bulkhead_watch_by_(b, s, b->watch.look);
-        }
-    }
-}
-
-/* The calling thread begins an attempt: a worker, or (NULL) any other. */
-PLIM_FAST_ void bulkhead_begin_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
-                                bulkhead_worker_ *worker)
-{
-    plim_store_relaxed_(&job->entry_.phase, BULKHEAD_RUNNING_);
-    job->attempt++;
-    PLIM_PROBE_(job_start, b, job);
-    if (job->renews_ || job->later_ != 0) {
-        job->renews_ = false;
-        job->later_ = 0;
-    }
-    if (!PLIM_LIKELY_((b->fixed.run_timeout_ns | job->run_timeout_ns | job->start_within_ns) == 0 &&
-                      (b->fixed.flags & BULKHEAD_TIMED_) == 0)) {
-        bulkhead_begin_timed_(b, s, job, worker);
-    }
-}
+/* How a job ends, by whatever thread: its outcome, and what that means for those who wait. */
 
 /* What becomes of every job, once: an outcome. All that counts ends is here. */
 PLIM_FAST_ void bulkhead_set_outcome_(bulkhead *b, bulkhead_job *job, bulkhead_outcome outcome,
@@ -5622,6 +5560,72 @@ PLIM_SLOW_ void bulkhead_conclude_(bulkhead *b, bulkhead_job *job, bulkhead_stay
         const bool runs_on = bulkhead_is_stuck_(job);
         bulkhead_release_(b, &s, job, runs_on ? BULKHEAD_OVERDUE_ : BULKHEAD_DONE_);
         bulkhead_unlock_(b, &s);
+    }
+}
+
+/* ==== src/bulkhead/attempt.h ================================================================== */
+
+/* An attempt: how it begins, how it ends, and what that means for the job. */
+
+/*
+ * The end of an attempt has four steps, in this order, whichever thread runs the job:
+ *
+ *   1  decide        bulkhead_decide_end_   the job is over, is tried again, or its end is late;
+ *                                           under the lock
+ *   2  done inside   bulkhead_tell_end_     while the permit covers it; without the lock. Left out
+ *                                           if there is no done, and for a detached job
+ *   3  the permit    bulkhead_pass_permit_  it is free, with all that follows, and those who wait
+ *                                           for the job go on; under the lock
+ *   4  done outside  bulkhead_tell_end_     of a detached job, and on_event of a retry; without the
+ *                                           lock
+ *
+ * bulkhead_end_attempt_ makes 1 and 2. Between 2 and 3 the thread decides what it does next, so
+ * that no other is woken for what it will take.
+ */
+
+static inline int64_t bulkhead_run_limit_(const bulkhead *b, const bulkhead_job *job)
+{
+    int64_t limit = job->run_timeout_ns == 0 ? b->fixed.run_timeout_ns : job->run_timeout_ns;
+    return limit > 0 ? limit : 0;
+}
+
+/* Notes the beginning of an attempt that is timed, or may have a timer. */
+PLIM_CALLED_ void bulkhead_begin_timed_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                        bulkhead_worker_ *worker)
+{
+    const int64_t limit = bulkhead_run_limit_(b, job), now = bulkhead_now_(s);
+    if (job->start_within_ns != 0) {
+        bulkhead_disarm_(b, job);
+    }
+    if (b->fixed.histograms != NULL) {
+        bulkhead_time_wait_(b, now - job->since_);
+    }
+    job->since_ = now;
+    if (limit > 0 && worker == NULL) {
+        bulkhead_arm_(b, s, job, plim_deadline_(now, limit));
+    } else if (limit > 0) {
+        worker->run_until = plim_deadline_(now, limit);
+        if (worker->run_until < b->watch.look) {
+            b->watch.look = worker->run_until;
+            bulkhead_watch_by_(b, s, b->watch.look);
+        }
+    }
+}
+
+/* The calling thread begins an attempt: a worker, or (NULL) any other. */
+PLIM_FAST_ void bulkhead_begin_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                bulkhead_worker_ *worker)
+{
+    plim_store_relaxed_(&job->entry_.phase, BULKHEAD_RUNNING_);
+    job->attempt++;
+    PLIM_PROBE_(job_start, b, job);
+    if (job->renews_ || job->later_ != 0) {
+        job->renews_ = false;
+        job->later_ = 0;
+    }
+    if (!PLIM_LIKELY_((b->fixed.run_timeout_ns | job->run_timeout_ns | job->start_within_ns) == 0 &&
+                      (b->fixed.flags & BULKHEAD_TIMED_) == 0)) {
+        bulkhead_begin_timed_(b, s, job, worker);
     }
 }
 

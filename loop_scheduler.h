@@ -5305,7 +5305,9 @@ static inline bool loop_scheduler_drops_(loop_scheduler_coroutine *co, const voi
     return at >= 0;
 }
 
-/* ---- Time, work, and each other ---- */
+/* ==== src/loop_scheduler/coroutine_steps.h ==================================================== */
+
+/* What a coroutine does: it sleeps, offloads, calls, spawns and ends; and the LOOP_ macros. */
 
 /* The timer of a sleep is due, or cancelled by close. */
 static inline void loop_scheduler_slept_(loop_scheduler_timer *timer, int status)

@@ -36,6 +36,7 @@
 #include "bulkhead/admission.h"
 #include "bulkhead/inbox.h"
 #include "bulkhead/limiter.h"
+#include "bulkhead/ends.h"
 #include "bulkhead/attempt.h"
 #include "bulkhead/executor.h"
 #include "bulkhead/resources.h"

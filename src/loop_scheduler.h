@@ -34,6 +34,7 @@
 #include "loop_scheduler/timer_calls.h"
 #include "loop_scheduler/offload.h"
 #include "loop_scheduler/coroutines.h"
+#include "loop_scheduler/coroutine_steps.h"
 #include "loop_scheduler/close.h"
 #include "loop_scheduler/init.h"
 #include "loop_scheduler/calls.h"
