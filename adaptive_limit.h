@@ -498,6 +498,7 @@ enum {
 #define ADAPTIVE_COUNT_MASK_ (((uint64_t)1 << ADAPTIVE_COUNT_BITS_) - 1)
 #define ADAPTIVE_FULL_ ((uint64_t)1 << 23) /* a count that ends the window, lest it overflow */
 #define ADAPTIVE_WASTE_UNIT_NS_ 1024       /* in `wasted`: the sum of times is in these */
+#define ADAPTIVE_LONGEST_NS_ (((int64_t)1 << (ADAPTIVE_LEAST_POWER_ + ADAPTIVE_POWERS_)) - 1)
 
 /* A change that is to be judged by what comes of it. */
 typedef struct adaptive_trial_ {
@@ -574,7 +575,7 @@ static inline unsigned adaptive_power_(uint64_t ns)
 static inline unsigned adaptive_cell_(int64_t took_ns, uint64_t *adds)
 {
     const uint64_t least = (uint64_t)1 << ADAPTIVE_LEAST_POWER_;
-    const uint64_t most = ((uint64_t)1 << (ADAPTIVE_LEAST_POWER_ + ADAPTIVE_POWERS_)) - 1;
+    const uint64_t most = ADAPTIVE_LONGEST_NS_;
     uint64_t ns = took_ns < (int64_t)least ? least : (uint64_t)took_ns;
     ns = ns > most ? most : ns;
     const unsigned power = adaptive_power_(ns);
@@ -870,7 +871,7 @@ static inline int64_t adaptive_begin_(adaptive_limit *a, int64_t now_ns)
 }
 
 /* The end of the window has come: decides, or gives it more time. Returns when it, or the next one,
- * ends. One that has had too few calls for too long is dropped as a whole. */
+ * ends. One that has had too few calls for too long is dropped as a whole; one that is full ends. */
 PLIM_SLOW_ int64_t adaptive_next_(adaptive_limit *a, int64_t now_ns)
 {
     if (a->since < 0) {
@@ -883,7 +884,8 @@ PLIM_SLOW_ int64_t adaptive_next_(adaptive_limit *a, int64_t now_ns)
                                        : ADAPTIVE_ERROR_;
     const bool old = now_ns - a->since >= ADAPTIVE_PATIENCE_ * a->length;
     const bool many = w.ok + w.overloads >= ADAPTIVE_FEW_;
-    if (!a->settles && !old && !(many && w.error <= error * error)) {
+    const bool full = w.ok + w.overloads >= (double)ADAPTIVE_FULL_;
+    if (!a->settles && !old && !full && !(many && w.error <= error * error)) {
         return now_ns + a->length / 4;
     }
     adaptive_empty_(a, &w);
@@ -907,12 +909,14 @@ PLIM_SLOW_ int64_t adaptive_next_(adaptive_limit *a, int64_t now_ns)
 /* The calls of the API. */
 
 /* The window is over. Whoever takes the turn ends it. The compare-exchange may fail for no reason:
- * the next sample will do. Acquire and release: what one turn has written is seen in the next. */
+ * the next sample will do. Acquire and release: what one turn has written is seen in the next. A
+ * time that is none counts as the nearest that is, lest sums overflow. */
 PLIM_SLOW_ void adaptive_over_(adaptive_limit *a, int64_t now_ns)
 {
+    const int64_t last = INT64_MAX / 2, now = now_ns < 0 ? 0 : now_ns > last ? last : now_ns;
     uint64_t until = plim_load_relaxed_(&a->until);
     if (until != ADAPTIVE_TURN_ && plim_cas_acquire_(&a->until, &until, ADAPTIVE_TURN_)) {
-        plim_store_release_(&a->until, (uint64_t)adaptive_next_(a, now_ns));
+        plim_store_release_(&a->until, (uint64_t)adaptive_next_(a, now));
     }
 }
 
@@ -994,7 +998,9 @@ static inline int adaptive_limit_init(adaptive_limit *a, const adaptive_limit_op
     memset((void *)a, 0, sizeof *a);
     a->min = o.min;
     a->max = o.max;
-    a->window_ns = o.window_ns == 0 ? PLIM_MS(100) : o.window_ns;
+    a->window_ns = o.window_ns == 0                     ? PLIM_MS(100)
+                   : o.window_ns > ADAPTIVE_LONGEST_NS_ ? ADAPTIVE_LONGEST_NS_
+                                                        : o.window_ns;
     a->healthy_ns = o.healthy_ns;
     a->tolerance = o.tolerance;
     a->since = -1;

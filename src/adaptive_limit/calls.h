@@ -1,12 +1,14 @@
 /* The calls of the API. */
 
 /* The window is over. Whoever takes the turn ends it. The compare-exchange may fail for no reason:
- * the next sample will do. Acquire and release: what one turn has written is seen in the next. */
+ * the next sample will do. Acquire and release: what one turn has written is seen in the next. A
+ * time that is none counts as the nearest that is, lest sums overflow. */
 PLIM_SLOW_ void adaptive_over_(adaptive_limit *a, int64_t now_ns)
 {
+    const int64_t last = INT64_MAX / 2, now = now_ns < 0 ? 0 : now_ns > last ? last : now_ns;
     uint64_t until = plim_load_relaxed_(&a->until);
     if (until != ADAPTIVE_TURN_ && plim_cas_acquire_(&a->until, &until, ADAPTIVE_TURN_)) {
-        plim_store_release_(&a->until, (uint64_t)adaptive_next_(a, now_ns));
+        plim_store_release_(&a->until, (uint64_t)adaptive_next_(a, now));
     }
 }
 
@@ -88,7 +90,9 @@ static inline int adaptive_limit_init(adaptive_limit *a, const adaptive_limit_op
     memset((void *)a, 0, sizeof *a);
     a->min = o.min;
     a->max = o.max;
-    a->window_ns = o.window_ns == 0 ? PLIM_MS(100) : o.window_ns;
+    a->window_ns = o.window_ns == 0                     ? PLIM_MS(100)
+                   : o.window_ns > ADAPTIVE_LONGEST_NS_ ? ADAPTIVE_LONGEST_NS_
+                                                        : o.window_ns;
     a->healthy_ns = o.healthy_ns;
     a->tolerance = o.tolerance;
     a->since = -1;

@@ -21,6 +21,7 @@ enum {
 #define ADAPTIVE_COUNT_MASK_ (((uint64_t)1 << ADAPTIVE_COUNT_BITS_) - 1)
 #define ADAPTIVE_FULL_ ((uint64_t)1 << 23) /* a count that ends the window, lest it overflow */
 #define ADAPTIVE_WASTE_UNIT_NS_ 1024       /* in `wasted`: the sum of times is in these */
+#define ADAPTIVE_LONGEST_NS_ (((int64_t)1 << (ADAPTIVE_LEAST_POWER_ + ADAPTIVE_POWERS_)) - 1)
 
 /* A change that is to be judged by what comes of it. */
 typedef struct adaptive_trial_ {

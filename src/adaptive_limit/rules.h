@@ -223,7 +223,7 @@ static inline int64_t adaptive_begin_(adaptive_limit *a, int64_t now_ns)
 }
 
 /* The end of the window has come: decides, or gives it more time. Returns when it, or the next one,
- * ends. One that has had too few calls for too long is dropped as a whole. */
+ * ends. One that has had too few calls for too long is dropped as a whole; one that is full ends. */
 PLIM_SLOW_ int64_t adaptive_next_(adaptive_limit *a, int64_t now_ns)
 {
     if (a->since < 0) {
@@ -236,7 +236,8 @@ PLIM_SLOW_ int64_t adaptive_next_(adaptive_limit *a, int64_t now_ns)
                                        : ADAPTIVE_ERROR_;
     const bool old = now_ns - a->since >= ADAPTIVE_PATIENCE_ * a->length;
     const bool many = w.ok + w.overloads >= ADAPTIVE_FEW_;
-    if (!a->settles && !old && !(many && w.error <= error * error)) {
+    const bool full = w.ok + w.overloads >= (double)ADAPTIVE_FULL_;
+    if (!a->settles && !old && !full && !(many && w.error <= error * error)) {
         return now_ns + a->length / 4;
     }
     adaptive_empty_(a, &w);

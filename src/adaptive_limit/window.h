@@ -28,7 +28,7 @@ static inline unsigned adaptive_power_(uint64_t ns)
 static inline unsigned adaptive_cell_(int64_t took_ns, uint64_t *adds)
 {
     const uint64_t least = (uint64_t)1 << ADAPTIVE_LEAST_POWER_;
-    const uint64_t most = ((uint64_t)1 << (ADAPTIVE_LEAST_POWER_ + ADAPTIVE_POWERS_)) - 1;
+    const uint64_t most = ADAPTIVE_LONGEST_NS_;
     uint64_t ns = took_ns < (int64_t)least ? least : (uint64_t)took_ns;
     ns = ns > most ? most : ns;
     const unsigned power = adaptive_power_(ns);

@@ -35,6 +35,32 @@ TEST bad_options_are_einval(void)
     PASS();
 }
 
+TEST windows_longer_than_any_call_are_as_long_as_that(void)
+{
+    ASSERT_EQ(0, begin((adaptive_limit_options){.initial = 5, .window_ns = INT64_MAX}));
+    call(PLIM_MS(1), 5, ADAPTIVE_OK);
+    for (int i = 0; i < 20; i++) {
+        on.now += PLIM_S(3600);
+        call(PLIM_MS(1), 5, ADAPTIVE_OK);
+    }
+    ASSERT(windows() > 0);
+    PASS();
+}
+
+/* A clock that goes wild, for a call now and then. The one in the middle is the last before 0, less
+ * what a window is prolonged by. */
+TEST no_time_of_day_stops_it(void)
+{
+    const int64_t wild[] = {INT64_MIN, -PLIM_MS(25) - 1, INT64_MAX};
+    for (int i = 0; i < 3; i++) {
+        ASSERT_EQ(0, begin((adaptive_limit_options){.initial = 5}));
+        call(PLIM_MS(1), 5, ADAPTIVE_OK);
+        adaptive_limit_sample(&on.a, wild[i], PLIM_MS(1), 5, ADAPTIVE_OK);
+        ASSERT(plim_load_relaxed_(&on.a.until) != ADAPTIVE_TURN_);
+    }
+    PASS();
+}
+
 /* Whatever it is told: the limit stays within its bounds, and every window has one reason. */
 TEST the_limit_stays_within_its_bounds(void)
 {
@@ -74,6 +100,8 @@ SUITE(adaptive_limits)
     RUN_TEST(without_options_it_begins_at_4);
     RUN_TEST(defaults_give_way_to_what_is_set);
     RUN_TEST(bad_options_are_einval);
+    RUN_TEST(windows_longer_than_any_call_are_as_long_as_that);
+    RUN_TEST(no_time_of_day_stops_it);
     RUN_TEST(the_limit_stays_within_its_bounds);
     RUN_TEST(reasons_have_names);
 }

@@ -60,6 +60,18 @@ TEST a_window_ends_before_a_cell_is_full(void)
     PASS();
 }
 
+/* Nor is one waited for until their mean is known, however much the times differ. */
+TEST a_window_that_is_full_ends_however_little_is_known(void)
+{
+    uint64_t adds;
+    ASSERT_EQ(0, begin((adaptive_limit_options){.initial = 7, .window_ns = PLIM_MS(1)}));
+    call(PLIM_US(1), 7, ADAPTIVE_OK);
+    plim_add_relaxed_(&on.a.cells[adaptive_cell_(PLIM_US(1), &adds)], ADAPTIVE_FULL_);
+    call(PLIM_S(4000), 7, ADAPTIVE_OK);
+    ASSERT_EQ_FMT((uint64_t)1, windows(), "%" PRIu64);
+    PASS();
+}
+
 /* Another thread has the turn, and is held up: all goes on without it. */
 TEST who_has_the_turn_holds_up_nobody(void)
 {
@@ -155,6 +167,7 @@ SUITE(adaptive_samples)
     RUN_TEST(times_out_of_range_count_as_the_next_in_it);
     RUN_TEST(the_limiter_is_the_same_thing);
     RUN_TEST(a_window_ends_before_a_cell_is_full);
+    RUN_TEST(a_window_that_is_full_ends_however_little_is_known);
     RUN_TEST(who_has_the_turn_holds_up_nobody);
     RUN_TEST(no_call_of_any_thread_is_lost);
     RUN_TEST(windows_end_while_others_count);
