@@ -32,7 +32,8 @@
  *
  * ALGORITHM
  *    1. Calls are counted in windows of window_ns, or twice a call's time; longer, until their mean
- *       time is known to about a tenth. What is left of calls from before a change is thrown away.
+ *       time is known to about a tenth. Until a change has taken effect they are thrown away, and
+ *       so is the first window.
  *    2. While the limit is reached, and calls are nearly as fast as the baseline, it is raised: to
  *       the double in each window, and by an eighth after the first sign of trouble.
  *    3. If calls are slower, it is raised for trial, by a quarter, on a beat of the clock: each 40
@@ -71,13 +72,16 @@
  *   Repeatable   The same samples in the same order give the same limits.
  *
  * LIMITS
- *   Clock        now_ns is 0 or more, and does not go backwards by more than a window. Any clock
- *                will do, also one of a simulation.
+ *   Clock        now_ns is 0 or more, and does not go backwards by more than a window: else the
+ *                limit stays until the clock is there again. Any clock will do, also one of a
+ *                simulation.
  *   Times        are told apart from 1 us to 73 min; beyond that they count as these.
  *   Rate         To find the limit takes calls: below some ten in a window, a window takes longer.
  *   Signals      adaptive_limit_sample is not for signal handlers: it computes with doubles.
  *   Size         A little more than 1 KB.
- *   Processes    In shared memory it works, if the clock is the same for all.
+ *   Processes    In shared memory it works, if the clock is the same for all. A process that is
+ *                killed while it ends a window leaves the limit as it is, for ever.
+ *   Fork         In the child, initialise it anew: another thread may have been ending a window.
  */
 
 #ifndef PLIM_ADAPTIVE_LIMIT_H
@@ -530,6 +534,7 @@ struct adaptive_limit {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) windows[ADAPTIVE_REASONS];
     double exact;        /* the limit, with its fraction */
     double baseline;     /* 0: unknown */
+    double spread;       /* of the times: their variance, as a part of the square of their mean */
     int64_t since;       /* when the window began; -1: there is none yet */
     int64_t length;      /* how long it is, if it gets enough calls by then */
     int64_t seen;        /* when the baseline was seen last */
@@ -599,8 +604,9 @@ typedef struct adaptive_window_ {
     double ok, overloads;                /* how many calls */
     double time, wasted;                 /* how much time went into these, in all */
     double sample;                       /* the mean time; 0: there are none */
-    double
-        error; /* the square of the part by which that may be wrong, by the spread of the times */
+    double spread;                       /* of the times: see adaptive_limit */
+    double error;  /* the square of the part by which the mean may be wrong, by the spread, of
+                      this window or usually: ten calls may be alike by chance */
     uint32_t peak; /* the most in flight */
     int64_t began, ended;
 } adaptive_window_;
@@ -625,7 +631,8 @@ PLIM_SLOW_ void adaptive_look_(adaptive_limit *a, adaptive_window_ *w, int64_t n
     w->wasted = (double)(word >> ADAPTIVE_COUNT_BITS_) * ADAPTIVE_WASTE_UNIT_NS_;
     if (w->ok > 0) {
         w->sample = w->time / w->ok;
-        w->error = (squares / w->ok / w->sample / w->sample - 1) / w->ok;
+        w->spread = squares / w->ok / w->sample / w->sample - 1;
+        w->error = adaptive_most_(w->spread, a->spread) / w->ok;
     }
     w->peak = (uint32_t)plim_load_relaxed_(&a->peak);
     w->began = a->since;
@@ -656,7 +663,7 @@ PLIM_SLOW_ void adaptive_empty_(adaptive_limit *a, const adaptive_window_ *w)
 #define ADAPTIVE_FEW_ 10           /* calls that a window needs at least, */
 #define ADAPTIVE_ERROR_ 0.1        /* to know their mean time so well; */
 #define ADAPTIVE_TRIAL_ERROR_ 0.07 /* in a trial so well; */
-#define ADAPTIVE_PATIENCE_ 8       /* and in so many times its length they must have come */
+#define ADAPTIVE_PATIENCE_ 8       /* in so many times its length; or twice that for a few */
 #define ADAPTIVE_BEAT_ 40          /* windows from one trial to the next */
 #define ADAPTIVE_HALVING_ 8        /* beats from one halving to the next */
 #define ADAPTIVE_UNSEEN_ 300       /* windows that the baseline may go unseen */
@@ -860,13 +867,13 @@ PLIM_SLOW_ void adaptive_decide_(adaptive_limit *a, const adaptive_window_ *w)
 }
 
 /* A window begins: when it ends, at the earliest. One that only waits for the last change lasts for
- * as long as the calls of before may. */
+ * as long as calls may from then on: if twice as many are in flight, that is twice as long. */
 static inline int64_t adaptive_begin_(adaptive_limit *a, int64_t now_ns)
 {
     const int64_t sample = (int64_t)plim_load_relaxed_(&a->sample_ns);
-    const bool brief = a->settles && !(a->trial.runs && a->trial.scheduled);
+    const bool brief = a->settles && sample > 0 && !(a->trial.runs && a->trial.scheduled);
     a->since = now_ns;
-    a->length = brief ? sample : sample * 2 > a->window_ns ? sample * 2 : a->window_ns;
+    a->length = brief || sample * 2 > a->window_ns ? sample * 2 : a->window_ns;
     return now_ns + a->length;
 }
 
@@ -882,8 +889,8 @@ PLIM_SLOW_ int64_t adaptive_next_(adaptive_limit *a, int64_t now_ns)
     const double error = a->trial.runs ? ADAPTIVE_TRIAL_ERROR_
                          : a->doubles  ? 2 * ADAPTIVE_ERROR_
                                        : ADAPTIVE_ERROR_;
-    const bool old = now_ns - a->since >= ADAPTIVE_PATIENCE_ * a->length;
     const bool many = w.ok + w.overloads >= ADAPTIVE_FEW_;
+    const bool old = now_ns - a->since >= (many ? 1 : 2) * ADAPTIVE_PATIENCE_ * a->length;
     const bool full = w.ok + w.overloads >= (double)ADAPTIVE_FULL_;
     if (!a->settles && !old && !full && !(many && w.error <= error * error)) {
         return now_ns + a->length / 4;
@@ -891,6 +898,7 @@ PLIM_SLOW_ int64_t adaptive_next_(adaptive_limit *a, int64_t now_ns)
     adaptive_empty_(a, &w);
     if (w.ok > 0 && !a->settles) {
         plim_store_relaxed_(&a->sample_ns, (uint64_t)w.sample);
+        a->spread += (w.spread - a->spread) / (w.spread > a->spread ? 2 : 8);
     }
     if (a->settles) {
         a->settles = false;
@@ -1006,6 +1014,7 @@ static inline int adaptive_limit_init(adaptive_limit *a, const adaptive_limit_op
     a->since = -1;
     a->exact = o.initial;
     a->doubles = a->pays = true;
+    a->settles = true; /* those that end first are the quick ones */
     plim_store_relaxed_(&a->limit, o.initial);
     return 0;
 }

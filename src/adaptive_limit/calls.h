@@ -98,6 +98,7 @@ static inline int adaptive_limit_init(adaptive_limit *a, const adaptive_limit_op
     a->since = -1;
     a->exact = o.initial;
     a->doubles = a->pays = true;
+    a->settles = true; /* those that end first are the quick ones */
     plim_store_relaxed_(&a->limit, o.initial);
     return 0;
 }

@@ -32,7 +32,8 @@
  *
  * ALGORITHM
  *    1. Calls are counted in windows of window_ns, or twice a call's time; longer, until their mean
- *       time is known to about a tenth. What is left of calls from before a change is thrown away.
+ *       time is known to about a tenth. Until a change has taken effect they are thrown away, and
+ *       so is the first window.
  *    2. While the limit is reached, and calls are nearly as fast as the baseline, it is raised: to
  *       the double in each window, and by an eighth after the first sign of trouble.
  *    3. If calls are slower, it is raised for trial, by a quarter, on a beat of the clock: each 40
@@ -71,11 +72,14 @@
  *   Repeatable   The same samples in the same order give the same limits.
  *
  * LIMITS
- *   Clock        now_ns is 0 or more, and does not go backwards by more than a window. Any clock
- *                will do, also one of a simulation.
+ *   Clock        now_ns is 0 or more, and does not go backwards by more than a window: else the
+ *                limit stays until the clock is there again. Any clock will do, also one of a
+ *                simulation.
  *   Times        are told apart from 1 us to 73 min; beyond that they count as these.
  *   Rate         To find the limit takes calls: below some ten in a window, a window takes longer.
  *   Signals      adaptive_limit_sample is not for signal handlers: it computes with doubles.
  *   Size         A little more than 1 KB.
- *   Processes    In shared memory it works, if the clock is the same for all.
+ *   Processes    In shared memory it works, if the clock is the same for all. A process that is
+ *                killed while it ends a window leaves the limit as it is, for ever.
+ *   Fork         In the child, initialise it anew: another thread may have been ending a window.
  */

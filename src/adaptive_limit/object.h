@@ -53,6 +53,7 @@ struct adaptive_limit {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) windows[ADAPTIVE_REASONS];
     double exact;        /* the limit, with its fraction */
     double baseline;     /* 0: unknown */
+    double spread;       /* of the times: their variance, as a part of the square of their mean */
     int64_t since;       /* when the window began; -1: there is none yet */
     int64_t length;      /* how long it is, if it gets enough calls by then */
     int64_t seen;        /* when the baseline was seen last */

@@ -8,7 +8,7 @@
 #define ADAPTIVE_FEW_ 10           /* calls that a window needs at least, */
 #define ADAPTIVE_ERROR_ 0.1        /* to know their mean time so well; */
 #define ADAPTIVE_TRIAL_ERROR_ 0.07 /* in a trial so well; */
-#define ADAPTIVE_PATIENCE_ 8       /* and in so many times its length they must have come */
+#define ADAPTIVE_PATIENCE_ 8       /* in so many times its length; or twice that for a few */
 #define ADAPTIVE_BEAT_ 40          /* windows from one trial to the next */
 #define ADAPTIVE_HALVING_ 8        /* beats from one halving to the next */
 #define ADAPTIVE_UNSEEN_ 300       /* windows that the baseline may go unseen */
@@ -212,13 +212,13 @@ PLIM_SLOW_ void adaptive_decide_(adaptive_limit *a, const adaptive_window_ *w)
 }
 
 /* A window begins: when it ends, at the earliest. One that only waits for the last change lasts for
- * as long as the calls of before may. */
+ * as long as calls may from then on: if twice as many are in flight, that is twice as long. */
 static inline int64_t adaptive_begin_(adaptive_limit *a, int64_t now_ns)
 {
     const int64_t sample = (int64_t)plim_load_relaxed_(&a->sample_ns);
-    const bool brief = a->settles && !(a->trial.runs && a->trial.scheduled);
+    const bool brief = a->settles && sample > 0 && !(a->trial.runs && a->trial.scheduled);
     a->since = now_ns;
-    a->length = brief ? sample : sample * 2 > a->window_ns ? sample * 2 : a->window_ns;
+    a->length = brief || sample * 2 > a->window_ns ? sample * 2 : a->window_ns;
     return now_ns + a->length;
 }
 
@@ -234,8 +234,8 @@ PLIM_SLOW_ int64_t adaptive_next_(adaptive_limit *a, int64_t now_ns)
     const double error = a->trial.runs ? ADAPTIVE_TRIAL_ERROR_
                          : a->doubles  ? 2 * ADAPTIVE_ERROR_
                                        : ADAPTIVE_ERROR_;
-    const bool old = now_ns - a->since >= ADAPTIVE_PATIENCE_ * a->length;
     const bool many = w.ok + w.overloads >= ADAPTIVE_FEW_;
+    const bool old = now_ns - a->since >= (many ? 1 : 2) * ADAPTIVE_PATIENCE_ * a->length;
     const bool full = w.ok + w.overloads >= (double)ADAPTIVE_FULL_;
     if (!a->settles && !old && !full && !(many && w.error <= error * error)) {
         return now_ns + a->length / 4;
@@ -243,6 +243,7 @@ PLIM_SLOW_ int64_t adaptive_next_(adaptive_limit *a, int64_t now_ns)
     adaptive_empty_(a, &w);
     if (w.ok > 0 && !a->settles) {
         plim_store_relaxed_(&a->sample_ns, (uint64_t)w.sample);
+        a->spread += (w.spread - a->spread) / (w.spread > a->spread ? 2 : 8);
     }
     if (a->settles) {
         a->settles = false;

@@ -52,8 +52,9 @@ typedef struct adaptive_window_ {
     double ok, overloads;                /* how many calls */
     double time, wasted;                 /* how much time went into these, in all */
     double sample;                       /* the mean time; 0: there are none */
-    double
-        error; /* the square of the part by which that may be wrong, by the spread of the times */
+    double spread;                       /* of the times: see adaptive_limit */
+    double error;  /* the square of the part by which the mean may be wrong, by the spread, of
+                      this window or usually: ten calls may be alike by chance */
     uint32_t peak; /* the most in flight */
     int64_t began, ended;
 } adaptive_window_;
@@ -78,7 +79,8 @@ PLIM_SLOW_ void adaptive_look_(adaptive_limit *a, adaptive_window_ *w, int64_t n
     w->wasted = (double)(word >> ADAPTIVE_COUNT_BITS_) * ADAPTIVE_WASTE_UNIT_NS_;
     if (w->ok > 0) {
         w->sample = w->time / w->ok;
-        w->error = (squares / w->ok / w->sample / w->sample - 1) / w->ok;
+        w->spread = squares / w->ok / w->sample / w->sample - 1;
+        w->error = adaptive_most_(w->spread, a->spread) / w->ok;
     }
     w->peak = (uint32_t)plim_load_relaxed_(&a->peak);
     w->began = a->since;

@@ -11,6 +11,57 @@ TEST it_sees_the_baseline_at_half_the_limit_first(void)
     PASS();
 }
 
+/* Those that end first are the quick ones: the others of their time are under way still. */
+TEST what_ends_in_the_first_window_is_no_baseline(void)
+{
+    ASSERT_EQ(0, begin((adaptive_limit_options){.initial = 40}));
+    for (int i = 0; i < 100; i++) {
+        call(PLIM_MS(2), 40, ADAPTIVE_OK);
+    }
+    ASSERT_EQ(ADAPTIVE_PROBED, window(PLIM_MS(20), 0).reason);
+    ASSERT(seen().baseline_ns > PLIM_MS(20) - PLIM_US(1));
+    PASS();
+}
+
+/* Times of 1 and 41 ms, in turn. Some that are alike end no window. */
+TEST that_ten_calls_were_alike_proves_nothing(void)
+{
+    ASSERT_EQ(0, begin((adaptive_limit_options){.initial = 40}));
+    for (int i = 0; windows() < 2; i++) {
+        call(i % 2 == 0 ? PLIM_MS(1) : PLIM_MS(41), 40, ADAPTIVE_OK);
+    }
+    for (int i = 0; i < 12; i++) {
+        on.now += PLIM_MS(9);
+        call(PLIM_MS(1), 40, ADAPTIVE_OK);
+    }
+    ASSERT_EQ_FMT((uint64_t)2, windows(), "%" PRIu64);
+    PASS();
+}
+
+/* Goes on until a trial begins, with calls of that time. */
+static adaptive_reason next_trial(int64_t took_ns)
+{
+    adaptive_reason reason = ADAPTIVE_STEADY;
+    for (int i = 0; i < 400 && reason != ADAPTIVE_TRIED && reason != ADAPTIVE_PROBED; i++) {
+        reason = window(took_ns, 0).reason;
+    }
+    return reason;
+}
+
+/* With twice as many in flight calls may take twice as long. So long are those of before thrown
+ * away: for 28 ms here. */
+TEST a_change_has_time_to_take_effect(void)
+{
+    settle(40);
+    ASSERT_EQ(ADAPTIVE_TRIED, next_trial(PLIM_MS(14)));
+    for (int i = 0; i < 27; i++) {
+        call(PLIM_MS(14), 50, ADAPTIVE_OK);
+    }
+    window(PLIM_MS(17), 0);
+    ASSERT(seen().sample_ns > PLIM_MS(17) - PLIM_US(1));
+    PASS();
+}
+
 /* It begins 25 times too high, and its first sample is far above what a call takes. */
 TEST who_begins_too_high_finds_the_baseline_nevertheless(void)
 {
@@ -53,10 +104,28 @@ TEST a_window_with_fewer_than_10_calls_changes_nothing(void)
 {
     ASSERT_EQ(0, begin((adaptive_limit_options){.initial = 40}));
     for (int i = 0; i < 200; i++) {
-        on.now += PLIM_MS(120);
+        on.now += PLIM_MS(240);
         adaptive_limit_sample(&on.a, on.now, PLIM_MS(10), 40, i % 9 == 0);
     }
     ASSERT_EQ_FMT((uint64_t)0, windows(), "%" PRIu64);
+    PASS();
+}
+
+/* A call each 120 ms, one at a time: the tenth comes when eight windows are long over. */
+TEST a_trial_waits_for_ten_calls(void)
+{
+    ASSERT_EQ(0, begin((adaptive_limit_options){.initial = 2}));
+    ASSERT_EQ(ADAPTIVE_PROBED, window(PLIM_MS(60), 0).reason);
+    on.now += PLIM_MS(120); /* takes effect */
+    call(PLIM_MS(60), 1, ADAPTIVE_OK);
+    for (int i = 0; i < 9; i++) {
+        on.now += PLIM_MS(119);
+        call(PLIM_MS(120), 1, ADAPTIVE_OK);
+        ASSERT_EQ(ADAPTIVE_PROBED, seen().reason);
+    }
+    on.now += PLIM_MS(119);
+    call(PLIM_MS(120), 1, ADAPTIVE_OK);
+    ASSERT_EQ_FMT(PLIM_MS(90), (seen().baseline_ns + 5000) / 10000 * 10000, "%" PRId64);
     PASS();
 }
 
@@ -134,16 +203,6 @@ TEST slower_than_healthy_is_too_slow_whatever_the_baseline(void)
     ASSERT_EQ_FMT(16u, seen().limit, "%u");
     ASSERT(window(PLIM_MS(20), 0).reason != ADAPTIVE_SLOW);
     PASS();
-}
-
-/* Goes on until a trial begins, with calls of that time. */
-static adaptive_reason next_trial(int64_t took_ns)
-{
-    adaptive_reason reason = ADAPTIVE_STEADY;
-    for (int i = 0; i < 400 && reason != ADAPTIVE_TRIED && reason != ADAPTIVE_PROBED; i++) {
-        reason = window(took_ns, 0).reason;
-    }
-    return reason;
 }
 
 TEST a_raise_that_brings_throughput_is_kept(void)
@@ -303,10 +362,14 @@ TEST a_trial_that_gets_no_calls_is_taken_back(void)
 SUITE(adaptive_rules)
 {
     RUN_TEST(it_sees_the_baseline_at_half_the_limit_first);
+    RUN_TEST(what_ends_in_the_first_window_is_no_baseline);
+    RUN_TEST(that_ten_calls_were_alike_proves_nothing);
+    RUN_TEST(a_change_has_time_to_take_effect);
     RUN_TEST(who_begins_too_high_finds_the_baseline_nevertheless);
     RUN_TEST(it_doubles_until_the_first_sign_of_trouble);
     RUN_TEST(a_limit_that_is_not_reached_is_not_raised);
     RUN_TEST(a_window_with_fewer_than_10_calls_changes_nothing);
+    RUN_TEST(a_trial_waits_for_ten_calls);
     RUN_TEST(after_idle_what_was_before_does_not_count);
     RUN_TEST(the_limit_falls_by_the_part_of_the_time_that_was_wasted);
     RUN_TEST(quick_refusals_do_not_look_healthy);

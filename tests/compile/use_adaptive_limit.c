@@ -46,9 +46,10 @@ int USE_ADAPTIVE_LIMIT(void)
     wrong += adaptive_limit_sample(a, now, PLIM_MS(1), 1, ADAPTIVE_OK) != 3;
     wrong += adaptive_limit_sample(a, now, PLIM_MS(1), 1, ADAPTIVE_OTHER) != 3;
     plim_limiter limiter = adaptive_limit_limiter(a);
-    for (int i = 0; i < 99; i++) {
+    for (int i = 0; i < 149; i++) {
         now += PLIM_MS(1);
-        limiter.sample(limiter.ctx, now, PLIM_US(500), 3, PLIM_CALL_OVERLOAD);
+        limiter.sample(limiter.ctx, now, PLIM_US(500), 3,
+                       i % 5 == 0 ? PLIM_CALL_OK : PLIM_CALL_OVERLOAD);
     }
     const adaptive_limit_state state = adaptive_limit_read(a);
     wrong += state.limit != 2 || state.reason != ADAPTIVE_WASTED;
