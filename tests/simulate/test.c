@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Runs every scenario with adaptive_limit.h, with the limiters of others, and with constant limits.
- * Ours must come near the best constant in each of them; and it must be the only one that does.
+ * Ours must come near the best constant in each of them, also with other dice; and it must be the
+ * only one that does.
  *
  *   test [DIRECTORY]     writes simulate.md and simulate.svg there, too
  *   test NAME SEED       the scenarios with that in their names, with other dice: prints, asks nothing
@@ -98,9 +99,8 @@ static verdict judge(const scenario *s, const outcome *o)
     return v;
 }
 
-static void ask_ours(const row *r, const outcome *o)
+static void ask_ours(const row *r, const verdict *v, const outcome *o)
 {
-    const verdict *v = &r->verdicts[0];
     const int settles = r->s->settles > 0 ? r->s->settles : 10;
     claim(v->goodput >= 0.9, r->s->name, "goodput is at least 90 % of the best constant's");
     claim(v->p99 <= 2, r->s->name, "p99 is at most twice the best constant's");
@@ -134,10 +134,21 @@ static void run(const scenario *s, row *r, bool all)
                other.refused, other.refused_late, other.timed_out,
                v->passes ? "" : "  (does not pass)");
         if (k == 0 && all) {
-            ask_ours(r, &other);
+            ask_ours(r, v, &other);
         }
     }
     fflush(stdout);
+}
+
+/* Or it may have been luck. */
+static void ask_ours_again(const row *r, uint64_t seed)
+{
+    scenario s = *r->s;
+    s.seed = seed;
+    simulate(&s, NULL, r->constant, &best);
+    simulate(&s, &ours, 0, &other);
+    const verdict v = judge(&s, &other);
+    ask_ours(r, &v, &other);
 }
 
 static FILE *open_in(const char *directory, const char *name)
@@ -168,6 +179,8 @@ int main(int argc, char **argv)
     }
     for (int i = 0; i < scenario_count; i++) {
         run(&scenarios[i], &rows[i], true);
+        ask_ours_again(&rows[i], 1);
+        ask_ours_again(&rows[i], 2);
         for (int k = 0; k < LIMITERS; k++) {
             failures[k] += !rows[i].verdicts[k].passes;
         }
