@@ -316,7 +316,7 @@ typedef struct bulkhead_options {
                            the queue. 0: enter and invoke for ever, submit not at all. PLIM_NONE:
                            none of them waits. enter_for and submit_for have their own */
     const plim_executor *executor; /* runs the jobs; is copied (NULL: own workers) */
-    const plim_limiter *limiter;   /* sets the number of permits, `permits` at most. Its sample() is
+    const plim_limiter *limiter;   /* sets the number of permits, 1 to `permits`. Its sample() is
                                       called after each run, and once by init, with 0 in flight, for
                                       the first limit. Is copied (NULL: there are `permits`) */
     /* Makes what the worker owns (NULL: nothing to make). If it does not return 0, it is called
@@ -550,9 +550,10 @@ static inline void bulkhead_job_renew(bulkhead_job *job);
 static inline int bulkhead_finish(bulkhead_job *job, int result);
 
 /* Changes the limits; they mean what they do in the options. PLIM_KEEP leaves a limit as it is. 0
- * leaves a limit of none as it is, so you can give back what a snapshot says. A resize stops
- * nothing that runs or waits: a shrink takes effect as jobs end. Never waits. Returns 0; EINVAL.
- * Memory order: relaxed. */
+ * leaves a limit of none as it is, so you can give back what a snapshot says. With a limiter,
+ * permits are the most that it may say. A snapshot has what it says now, so give PLIM_KEEP there. A
+ * resize stops nothing that runs or waits: a shrink takes effect as jobs end. Never waits. Returns
+ * 0; EINVAL. Memory order: relaxed. */
 static inline int bulkhead_resize(bulkhead *b, int32_t permits, int32_t queue);
 
 /* Blocks until nothing runs, waits or is delayed, all at one instant, or until timeout_ns has
@@ -5316,6 +5317,15 @@ PLIM_CALLED_ void bulkhead_tidy_(bulkhead *b, bulkhead_section_ *s)
 /* As many as the limiter says, but no more than were set. */
 PLIM_SLOW_ void bulkhead_limit_to_(bulkhead *b, uint64_t permits);
 
+/* Tells the limiter, and asks it. It is asked when a run ends: a limit of 0 would stay for ever. */
+PLIM_SLOW_ uint32_t bulkhead_ask_(const bulkhead *b, int64_t now, int64_t took, uint32_t in_flight,
+                                  int kind)
+{
+    const plim_limiter *limiter = &b->fixed.limiter;
+    const uint32_t says = limiter->sample(limiter->ctx, now, took, in_flight, kind);
+    return says == 0 ? 1 : says;
+}
+
 /*
  * Reports a run to the limiter, and does what it answers. The run began then, and must not take
  * longer than `limit` (0: as long as it likes). The permit of the run is still held. Under no lock:
@@ -5334,13 +5344,13 @@ PLIM_SLOW_ void bulkhead_sample_(bulkhead *b, int64_t since, int64_t limit, int 
     const int64_t now = plim_now_(), took = now - since;
     const bool over =
         (limit > 0 && took > limit) || result == ETIMEDOUT || result == EAGAIN || result == EBUSY;
-    const int64_t says = b->fixed.limiter.sample(b->fixed.limiter.ctx, now, took,
-                                                 (uint32_t)(in_use < 1      ? 1
-                                                            : in_use < most ? in_use
-                                                                            : most),
-                                                 over          ? PLIM_CALL_OVERLOAD
-                                                 : result == 0 ? PLIM_CALL_OK
-                                                               : PLIM_CALL_OTHER);
+    const int64_t says = bulkhead_ask_(b, now, took,
+                                       (uint32_t)(in_use < 1      ? 1
+                                                  : in_use < most ? in_use
+                                                                  : most),
+                                       over          ? PLIM_CALL_OVERLOAD
+                                       : result == 0 ? PLIM_CALL_OK
+                                                     : PLIM_CALL_OTHER);
     if (permits != (says < most ? says : most)) {
         bulkhead_limit_to_(b, (uint64_t)says);
     }
@@ -8467,7 +8477,7 @@ static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options)
     memset((void *)b, 0, sizeof *b);
     if (o->limiter != NULL) {
         b->fixed.limiter = *o->limiter;
-        permits = o->limiter->sample(o->limiter->ctx, now, 0, 0, PLIM_CALL_OTHER);
+        permits = bulkhead_ask_(b, now, 0, 0, PLIM_CALL_OTHER);
         permits = permits < most ? permits : most;
     }
     plim_store_relaxed_(&b->most, most);

@@ -223,7 +223,7 @@ static inline int64_t adaptive_begin_(adaptive_limit *a, int64_t now_ns)
 }
 
 /* The end of the window has come: decides, or gives it more time. Returns when it, or the next one,
- * ends. One that has had too few calls for too long is dropped as a whole; one that is full ends. */
+ * ends. One with too few calls for too long is dropped as a whole; one that is full ends. */
 PLIM_SLOW_ int64_t adaptive_next_(adaptive_limit *a, int64_t now_ns)
 {
     if (a->since < 0) {

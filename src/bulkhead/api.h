@@ -74,7 +74,7 @@ typedef struct bulkhead_options {
                            the queue. 0: enter and invoke for ever, submit not at all. PLIM_NONE:
                            none of them waits. enter_for and submit_for have their own */
     const plim_executor *executor; /* runs the jobs; is copied (NULL: own workers) */
-    const plim_limiter *limiter;   /* sets the number of permits, `permits` at most. Its sample() is
+    const plim_limiter *limiter;   /* sets the number of permits, 1 to `permits`. Its sample() is
                                       called after each run, and once by init, with 0 in flight, for
                                       the first limit. Is copied (NULL: there are `permits`) */
     /* Makes what the worker owns (NULL: nothing to make). If it does not return 0, it is called
@@ -308,9 +308,10 @@ static inline void bulkhead_job_renew(bulkhead_job *job);
 static inline int bulkhead_finish(bulkhead_job *job, int result);
 
 /* Changes the limits; they mean what they do in the options. PLIM_KEEP leaves a limit as it is. 0
- * leaves a limit of none as it is, so you can give back what a snapshot says. A resize stops
- * nothing that runs or waits: a shrink takes effect as jobs end. Never waits. Returns 0; EINVAL.
- * Memory order: relaxed. */
+ * leaves a limit of none as it is, so you can give back what a snapshot says. With a limiter,
+ * permits are the most that it may say. A snapshot has what it says now, so give PLIM_KEEP there. A
+ * resize stops nothing that runs or waits: a shrink takes effect as jobs end. Never waits. Returns
+ * 0; EINVAL. Memory order: relaxed. */
 static inline int bulkhead_resize(bulkhead *b, int32_t permits, int32_t queue);
 
 /* Blocks until nothing runs, waits or is delayed, all at one instant, or until timeout_ns has

@@ -57,7 +57,7 @@ static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options)
     memset((void *)b, 0, sizeof *b);
     if (o->limiter != NULL) {
         b->fixed.limiter = *o->limiter;
-        permits = o->limiter->sample(o->limiter->ctx, now, 0, 0, PLIM_CALL_OTHER);
+        permits = bulkhead_ask_(b, now, 0, 0, PLIM_CALL_OTHER);
         permits = permits < most ? permits : most;
     }
     plim_store_relaxed_(&b->most, most);

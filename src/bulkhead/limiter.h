@@ -3,6 +3,15 @@
 /* As many as the limiter says, but no more than were set. */
 PLIM_SLOW_ void bulkhead_limit_to_(bulkhead *b, uint64_t permits);
 
+/* Tells the limiter, and asks it. It is asked when a run ends: a limit of 0 would stay for ever. */
+PLIM_SLOW_ uint32_t bulkhead_ask_(const bulkhead *b, int64_t now, int64_t took, uint32_t in_flight,
+                                  int kind)
+{
+    const plim_limiter *limiter = &b->fixed.limiter;
+    const uint32_t says = limiter->sample(limiter->ctx, now, took, in_flight, kind);
+    return says == 0 ? 1 : says;
+}
+
 /*
  * Reports a run to the limiter, and does what it answers. The run began then, and must not take
  * longer than `limit` (0: as long as it likes). The permit of the run is still held. Under no lock:
@@ -21,13 +30,13 @@ PLIM_SLOW_ void bulkhead_sample_(bulkhead *b, int64_t since, int64_t limit, int 
     const int64_t now = plim_now_(), took = now - since;
     const bool over =
         (limit > 0 && took > limit) || result == ETIMEDOUT || result == EAGAIN || result == EBUSY;
-    const int64_t says = b->fixed.limiter.sample(b->fixed.limiter.ctx, now, took,
-                                                 (uint32_t)(in_use < 1      ? 1
-                                                            : in_use < most ? in_use
-                                                                            : most),
-                                                 over          ? PLIM_CALL_OVERLOAD
-                                                 : result == 0 ? PLIM_CALL_OK
-                                                               : PLIM_CALL_OTHER);
+    const int64_t says = bulkhead_ask_(b, now, took,
+                                       (uint32_t)(in_use < 1      ? 1
+                                                  : in_use < most ? in_use
+                                                                  : most),
+                                       over          ? PLIM_CALL_OVERLOAD
+                                       : result == 0 ? PLIM_CALL_OK
+                                                     : PLIM_CALL_OTHER);
     if (permits != (says < most ? says : most)) {
         bulkhead_limit_to_(b, (uint64_t)says);
     }

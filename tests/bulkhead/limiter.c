@@ -64,6 +64,32 @@ TEST without_a_function_it_is_einval(void)
     PASS();
 }
 
+/* It is asked when a run ends; so a limit of 0 would stay for ever. */
+TEST of_0_it_makes_1(void)
+{
+    ASSERT_INT(0, make_limited((bulkhead_options){.permits = 9}, 0));
+    ASSERT_INT(1, bulkhead_snapshot(&on.b).permits);
+    atomic_store(&told.says, 3);
+    ASSERT_INT(0, bulkhead_invoke(&on.b, nothing, NULL, NULL));
+    ASSERT_INT(3, bulkhead_snapshot(&on.b).permits);
+    atomic_store(&told.says, 0);
+    ASSERT_INT(0, bulkhead_invoke(&on.b, nothing, NULL, NULL));
+    ASSERT_INT(1, bulkhead_snapshot(&on.b).permits);
+    atomic_store(&told.says, -1); /* 2^32 - 1 */
+    ASSERT_INT(0, bulkhead_invoke(&on.b, nothing, NULL, NULL));
+    ASSERT_INT(9, bulkhead_snapshot(&on.b).permits);
+    ENDS_UNCOUNTED();
+}
+
+/* But if there are to be none, there are none. */
+TEST none_stays_none(void)
+{
+    ASSERT_INT(0, make_limited((bulkhead_options){.permits = PLIM_NONE, .queue = PLIM_NONE}, 5));
+    ASSERT_INT(0, bulkhead_snapshot(&on.b).permits);
+    ASSERT_INT(EAGAIN, bulkhead_try_enter(&on.b));
+    ENDS_UNCOUNTED();
+}
+
 TEST what_a_run_returns_says_what_it_was(int type)
 {
     static const int results[] = {0, ETIMEDOUT, EAGAIN, EBUSY, ECANCELED, EINVAL, -1};
@@ -316,6 +342,8 @@ SUITE(limiter_suite)
     SET_TEARDOWN(clear_the_stage, NULL);
     RUN_TEST(it_is_asked_at_once);
     RUN_TEST(without_a_function_it_is_einval);
+    RUN_TEST(of_0_it_makes_1);
+    RUN_TEST(none_stays_none);
     RUN_TESTp(what_a_run_returns_says_what_it_was, BULKHEAD_SYNC);
     RUN_TESTp(what_a_run_returns_says_what_it_was, BULKHEAD_ASYNC);
     RUN_TESTp(it_is_told_how_long_the_run_took, BULKHEAD_SYNC, 0);
