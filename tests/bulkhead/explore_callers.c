@@ -72,7 +72,7 @@ static void grow_and_shrink(void)
 SCENARIO(resize_races, "a resize races a leave", sync_1, all_given_back,
          BODIES(enter, enter, grow_and_shrink), .preemptions = 3);
 
-/* A limiter that says 1, and then in turn more than may be, 2 at most, and 1. */
+/* A limiter that says 0, which counts as 1, and then in turn more than may be, 2 at most, and 0. */
 static uint32_t up_and_down(void *ctx, int64_t now_ns, int64_t took_ns, uint32_t in_flight,
                             int kind)
 {
@@ -80,7 +80,7 @@ static uint32_t up_and_down(void *ctx, int64_t now_ns, int64_t took_ns, uint32_t
     (void)now_ns;
     explore_check(took_ns >= 0 && in_flight <= 2 && in_flight >= (*calls > 0) &&
                   kind == (*calls > 0 ? PLIM_CALL_OK : PLIM_CALL_OTHER));
-    return (*calls)++ % 2 == 0 ? 1 : 5;
+    return (*calls)++ % 2 == 0 ? 0 : 5;
 }
 
 static void limited(void)
