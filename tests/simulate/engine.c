@@ -242,7 +242,8 @@ static void ended(world *w, call *c, int kind)
     }
     w->out->timed_out += kind == ADAPTIVE_OVERLOAD;
     if (w->with != NULL) {
-        f->limit = w->with->sample(f->limiter, (int64_t)(w->now * 1e9), (int64_t)(took * 1e9),
+        const double clock = w->now + w->s->apart * c->front;
+        f->limit = w->with->sample(f->limiter, (int64_t)(clock * 1e9), (int64_t)(took * 1e9),
                                    f->in_flight, kind);
     }
     f->in_flight--;

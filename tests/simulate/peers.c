@@ -27,6 +27,15 @@ static uint32_t ours_sample(void *self, int64_t now_ns, int64_t took_ns, uint32_
 const algorithm ours = {"adaptive_limit.h", "#0b6e4f",   sizeof(adaptive_limit),
                         ours_init,          ours_sample, 4};
 
+static void healthy_init(void *self, uint64_t seed)
+{
+    (void)seed;
+    adaptive_limit_init(self, &(adaptive_limit_options){.healthy_ns = PLIM_MS(100)});
+}
+
+const algorithm healthy = {"with healthy_ns", "",          sizeof(adaptive_limit),
+                           healthy_init,      ours_sample, 4};
+
 /* ---- AIMD, of Netflix' concurrency-limits: one more for a call that ends well, a tenth less for
  * one that does not ---- */
 
@@ -364,10 +373,10 @@ static uint32_t failsafe_sample(void *self, int64_t now_ns, int64_t took_ns, uin
 }
 
 const algorithm peers[PEERS] = {
-    {"AIMD", "#b23a48", sizeof(aimd), aimd_init, aimd_sample, 20},
-    {"Vegas", "#e08e45", sizeof(vegas), vegas_init, vegas_sample, 20},
-    {"Gradient2", "#3d5a98", sizeof(gradient2), gradient2_init, gradient2_sample, 20},
-    {"Envoy", "#7b4fa3", sizeof(envoy), envoy_init, envoy_sample, 3},
-    {"Vector", "#8a8a1a", sizeof(vector), vector_init, vector_sample, 1},
-    {"failsafe-go", "#2a9db0", sizeof(failsafe), failsafe_init, failsafe_sample, 20},
+    {"AIMD", "#cf5361", sizeof(aimd), aimd_init, aimd_sample, 20},
+    {"Vegas", "#d98324", sizeof(vegas), vegas_init, vegas_sample, 20},
+    {"Gradient2", "#4f7fd6", sizeof(gradient2), gradient2_init, gradient2_sample, 20},
+    {"Envoy", "#9a6bd0", sizeof(envoy), envoy_init, envoy_sample, 3},
+    {"Vector", "#8f8f1f", sizeof(vector), vector_init, vector_sample, 1},
+    {"failsafe-go", "#2596a8", sizeof(failsafe), failsafe_init, failsafe_sample, 20},
 };

@@ -49,7 +49,7 @@ typedef struct algorithm {
 } algorithm;
 
 enum { PEERS = 6 };
-extern const algorithm ours, peers[PEERS];
+extern const algorithm ours, healthy, peers[PEERS]; /* healthy: ours, with healthy_ns = 100 ms */
 
 /* ---- Scenarios ---- */
 
@@ -80,6 +80,7 @@ typedef struct scenario {
     int queue;                 /* calls that wait for a permit; 0: 10 */
     double retry_after;        /* seconds: who was refused or timed out comes again, 3 times */
     int fronts;                /* limiters, each with its own callers; 0: 1 */
+    double apart;              /* seconds: their clocks, from one to the next */
     int settles;               /* seconds within which ours is as good as it gets; 0: 10 */
     bool none_refused, no_drift;
     uint64_t seed;
