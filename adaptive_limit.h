@@ -53,7 +53,7 @@
  *
  *   Beats are those of the clock, so limiters that have the same clock make their trials together.
  *   That is how several can share a service: each sees it without the queue of the others. On
- *   different machines the monotonic clocks differ; docs/adaptive.md says what becomes of it.
+ *   different machines the monotonic clocks differ: set healthy_ns there (docs/adaptive.md).
  *
  * ERRORS
  *   adaptive_limit_init returns 0 or EINVAL. No other call can fail.
@@ -78,7 +78,7 @@
  *   Times        are told apart from 1 us to 73 min; beyond that they count as these.
  *   Rate         To find the limit takes calls: below some ten in a window, a window takes longer.
  *   Signals      adaptive_limit_sample is not for signal handlers: it computes with doubles.
- *   Size         A little more than 1 KB.
+ *   Size         1.3 KB.
  *   Processes    In shared memory it works, if the clock is the same for all. A process that is
  *                killed while it ends a window leaves the limit as it is, for ever.
  *   Fork         In the child, initialise it anew: another thread may have been ending a window.

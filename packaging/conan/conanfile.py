@@ -12,7 +12,7 @@ class PlimsollConan(ConanFile):
     name = "plimsoll"
     version = "0.2.0"
     license = "MIT"
-    description = "Concurrency limiters: semaphore, weighted semaphore, bulkhead, event loop"
+    description = "Concurrency limiters: semaphore, weighted semaphore, bulkhead, event loop, adaptive limit"
     topics = ("semaphore", "bulkhead", "thread-pool", "event-loop", "concurrency")
     package_type = "header-library"
     settings = "os"
