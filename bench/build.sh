@@ -222,6 +222,8 @@ flags=$(printf '%s' "$CFLAGS" | sed 's/[\\"]/\\&/g')
         objects="$objects $out/loop_peers.o"
     fi
     $link ${LDFLAGS:-} $objects -o "$out/bench_loop_scheduler" -pthread $libraries -lm
+    $CC $CFLAGS ${LDFLAGS:-} -std=c11 -D_GNU_SOURCE $warnings -DBENCH_FLAGS="\"$flags\"" \
+        bench/bench_adaptive_limit.c -o "$out/bench_adaptive_limit" -pthread -lm
 }
-echo "built $out/bench_semaphore, $out/bench_weighted_sem, $out/bench_bulkhead and" \
-    "$out/bench_loop_scheduler"
+echo "built $out/bench_semaphore, $out/bench_weighted_sem, $out/bench_bulkhead," \
+    "$out/bench_loop_scheduler and $out/bench_adaptive_limit"

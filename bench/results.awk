@@ -27,7 +27,7 @@ function growth(module, title, by, where, which, metric) {
 }
 
 BEGIN {
-    modules = split("semaphore weighted_sem bulkhead loop_scheduler", module_name, " ")
+    modules = split("semaphore weighted_sem bulkhead loop_scheduler adaptive_limit", module_name, " ")
 
     column("semaphore", "1 thread", "^uncontended:", "pair_ns")
     column("semaphore", "T=2 P=1", "^contended:T=2 P=1$", "op_ns")
@@ -66,12 +66,17 @@ BEGIN {
     column("loop_scheduler", "cancel", "^timers:100000 of them$", "cancel_ns")
     column("loop_scheduler", "fire", "^timers:100000 of them$", "fire_ns")
 
+    column("adaptive_limit", "1 thread", "^uncontended:", "sample_ns")
+    column("adaptive_limit", "T=2", "^contended:T=2$", "op_ns")
+    column("adaptive_limit", "T=8", "^contended:T=8$", "op_ns")
+
     legend["semaphore"] = "T threads, P permits, 50 ns of work; hand-over on two CPUs"
     legend["weighted_sem"] = "start of an empty job, of 8 and of 64; T=4 threads, weights 1 to 8;" \
         " hand-over while some wait"
     legend["bulkhead"] = "P producers, W workers, empty jobs; one job submitted and waited for;" \
         " 8 in flight, W=4; bodies of 1 us; jobs that ask for more; jobs scattered over 64 MB"
     legend["loop_scheduler"] = "a post; P producers; wake-up on one CPU; a call; 100,000 timers"
+    legend["adaptive_limit"] = "a sample; T threads, 50 ns of work"
 
     growth("semaphore", "csem, one permit", "threads", "threads", "^contended:T=[0-9]* P=1$", \
         "op_ns")

@@ -4,7 +4,7 @@
 # pictures; `run.sh report` does only the latter, from the JSON of the last run.
 # Environment: QUICK, BENCH_FLAGS, BUILD, CC, CXX.
 set -eu
-build=${BUILD:-build} modules='semaphore weighted_sem bulkhead loop_scheduler' results='' n=0
+build=${BUILD:-build} modules='semaphore weighted_sem bulkhead loop_scheduler adaptive_limit' results='' n=0
 for module in $modules; do
     results="$results $build/bench_$module.json"
 done
@@ -12,7 +12,7 @@ if [ "${1-}" != report ]; then
     bench/build.sh
     for module in $modules; do
         n=$((n + 1))
-        echo "$n of 4, $module.h: all tables in $build/bench_$module.txt"
+        echo "$n of 5, $module.h: all tables in $build/bench_$module.txt"
         "$build/bench/bench_$module" ${QUICK:+--quick} ${BENCH_FLAGS-} \
             --json "$build/bench_$module.json" >"$build/bench_$module.txt"
     done
