@@ -27,7 +27,7 @@ nightly: ## what takes long: stress for minutes, the explorer without hints, mor
 	@LIMIT=7200 tests/run.sh stress nightly nightly-valgrind nightly-asan nightly-long nightly-tsan
 
 .PHONY: demo tour bench bench-report
-demo: $(BUILD)/examples/overload ## overload, without the toolkit and with it: 20 seconds, and a chart
+demo: $(BUILD)/examples/overload ## overload, without the toolkit and with it: 25 seconds, and a chart
 	@$(BUILD)/examples/overload $(BUILD)/overload.svg
 	@echo "More of each header: make tour"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Overload, and what to do about it. A service that can answer 200 requests a second is offered up
- * to 1000. That happens four times: unprotected, behind a bulkhead, with weights, and on a loop.
- * `make demo` shows it.
+ * to 1000. That happens five times: unprotected, behind a bulkhead, behind one that finds its limit
+ * by itself, with weights, and on a loop. `make demo` shows it.
  *
  *   cc -std=c11 -O2 -pthread overload.c && ./a.out [fast] [chart.svg]
  *
@@ -37,6 +37,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "../adaptive_limit.h"
 #include "../bulkhead.h"
 #include "../loop_scheduler.h"
 #include "../semaphore.h"
@@ -44,8 +45,9 @@
 
 enum { CHANNELS = 8, READS = 4, PAGE = 48 * 1024 };
 enum { MAX_THREADS = 2000 };   /* of act 1 */
-enum { HEAVY = 4, LINE = 12 }; /* act 3: channels of a heavy one; in the service at once */
-enum { ACTS = 4, COLUMNS = 48, PEAK = 5 }; /* of a chart, from left to right; times the capacity */
+enum { MOST = 64 };            /* act 3: more are never let in, whatever the limiter says */
+enum { HEAVY = 4, LINE = 12 }; /* act 4: channels of a heavy one; in the service at once */
+enum { ACTS = 5, COLUMNS = 48, PEAK = 5 }; /* of a chart, from left to right; times the capacity */
 
 #define READ_TIME PLIM_MS(10)
 #define DEADLINE PLIM_MS(200) /* so long does a client wait */
@@ -295,18 +297,42 @@ static void handle_bulkhead(request *r)
     }
 }
 
-static void close_pool(void)
+static void close_bulkhead(int most)
 {
     check(bulkhead_close(&pool, BULKHEAD_DRAIN, PLIM_S(30)) == 0, "the bulkhead closes");
     bulkhead_stats s = bulkhead_snapshot(&pool);
     check(s.accepted + s.rejected == count, "the bulkhead has decided on every request");
     check(s.accepted == s.succeeded + s.failed + s.expired + s.aborted, "a job has one outcome");
     check(bulkhead_destroy(&pool) == 0, "nothing is left in the bulkhead");
-    check(atomic_load(&most_inside) <= CHANNELS, "no more were let in than there are channels");
+    check(atomic_load(&most_inside) <= most, "no more were let in than may be");
+}
+
+static void close_pool(void)
+{
+    close_bulkhead(CHANNELS);
     check(device.waits == 0, "who was let in never had to wait for the device");
 }
 
-/* ---- act 3: weighted_sem.h, where a heavy request takes four channels at once and a light one
+/* ---- act 3: nobody says that there are eight channels. adaptive_limit.h finds out, by what
+ * requests take. It has to try more to know, so a few wait for the device. */
+
+static adaptive_limit limit;
+
+static int open_adaptive(void)
+{
+    int error = adaptive_limit_init(&limit, NULL);
+    plim_limiter limiter = adaptive_limit_limiter(&limit);
+    bulkhead_options options = {
+        .type = BULKHEAD_ASYNC, .permits = MOST, .queue = CHANNELS, .limiter = &limiter};
+    return error != 0 ? error : bulkhead_init(&pool, &options);
+}
+
+static void close_adaptive(void)
+{
+    close_bulkhead(MOST);
+}
+
+/* ---- act 4: weighted_sem.h, where a heavy request takes four channels at once and a light one
  * takes one. They wait in order, so the light ones do not starve the heavy; a bulkhead gives them
  * their threads, and limits the line. */
 
@@ -346,7 +372,7 @@ static void close_weighted(void)
     weighted_sem_destroy(&channels);
 }
 
-/* ---- act 4: loop_scheduler.h handles everything on one thread, and only what blocks is done
+/* ---- act 5: loop_scheduler.h handles everything on one thread, and only what blocks is done
  * elsewhere. What the loop knows it changes without a lock or an atomic, and it is exact. */
 
 static loop_scheduler loop;
@@ -397,6 +423,7 @@ static void close_loop(void)
     close_pool();
 }
 
+enum { ADAPTIVE = 2, WEIGHTED = 3 }; /* of the acts */
 static const struct {
     const char *name, *what;
     int (*open)(void);
@@ -408,6 +435,8 @@ static const struct {
      close_unprotected, 0},
     {"bulkhead.h", "8 at once, 8 may wait, the rest is refused", open_bulkhead, handle_bulkhead,
      close_pool, 0},
+    {"adaptive_limit.h", "nobody says how many: it finds out", open_adaptive, handle_bulkhead,
+     close_adaptive, 0},
     {"weighted_sem.h", "every fifth request weighs 4, the others 1", open_weighted, handle_weighted,
      close_weighted, 5},
     {"loop_scheduler.h", "a loop decides, without a lock; workers wait", open_loop, handle_loop,
@@ -456,6 +485,7 @@ static void *generate(void *arg)
 
 typedef struct result {
     double height[FATES][COLUMNS]; /* what became of those who came then, in capacities */
+    double limit[COLUMNS];         /* act 3: what the limiter said then, in capacities */
     double goodput;                /* in capacities, while more than one was offered */
     long offered, counts[FATES], heavy, heavy_in_time;
     int64_t p50, p99, refusal_p50, refusal_p99;
@@ -612,6 +642,8 @@ static void watch(result *to, int64_t began)
     for (int64_t elapsed = 0; elapsed < load_time; nap(PLIM_MS(10)), elapsed = now() - began) {
         long of_service = status_of("Threads:") - 2; /* without this one, and the load's */
         to->threads = of_service > to->threads ? of_service : to->threads;
+        to->limit[elapsed * COLUMNS / load_time] =
+            (double)adaptive_limit_read(&limit).limit / CHANNELS; /* 0 in the other acts */
         if (elapsed < next) {
             continue;
         }
@@ -747,11 +779,11 @@ static void show_table(const result *results)
                r->counts[IN_TIME], r->counts[LATE], r->counts[REFUSED], duration(r->p50),
                duration(r->p99), figure((double)r->threads, ""), memory(r->kilobytes));
     }
-    const result *w = &results[2];
+    const result *w = &results[WEIGHTED];
     double light = (double)(w->offered - w->heavy);
     printf(
         "\nIn time is within %d ms. p50 and p99 are of answers; one that never came counts with its"
-        "\nage at the end. Threads and memory are peaks. Act 3 is offered fewer, since a heavy one"
+        "\nage at the end. Threads and memory are peaks. Act 4 is offered fewer, since a heavy one"
         "\ncounts for four; %.0f %% of the heavy ones and %.0f %% of the light ones were in "
         "time.\n",
         (int)(DEADLINE / PLIM_MS(1)), 100 * (double)w->heavy_in_time / (double)w->heavy,
@@ -767,6 +799,7 @@ static const char style[] =
     ".what, .tick, .lead { fill: #656d76 } .sum, .right, .y { text-anchor: end }\n"
     ".aside { stroke: #ffffff; stroke-width: 6; paint-order: stroke }\n"
     ".on, .x { text-anchor: middle } .on { font-weight: 600; fill: #ffffff }\n"
+    ".found { stroke: #1a8f7f; stroke-width: 2.5; fill: none }\n"
     ".grid { stroke: #d8dee4 } .limit { stroke: #1f2328; stroke-dasharray: 5 4 }\n"
     "path.good { fill: #1a8f7f } path.late { fill: #d4555a }\n"
     "path.no { fill: #dfe4ea } .on.no { fill: #4b5661 }\n"
@@ -822,6 +855,37 @@ static void draw_layer(FILE *svg, const double *from, const double *to, const ch
     }
 }
 
+/* Of the panel at that place, from the left and from the top: what is the same in all. */
+static void begin_panel(FILE *svg, int place, const char *name, const char *what)
+{
+    fprintf(svg, "<g transform='translate(%d %d)'>\n", LEFT + place % 2 * (WIDE + GAP),
+            TOP + place / 2 * (HIGH + BETWEEN));
+    fprintf(svg, "<text class='name' y='-34'>%s</text><text class='what' y='-15'>%s</text>\n", name,
+            what);
+    for (int y = 0; y <= PEAK; y++) {
+        fprintf(svg, "<path class='grid' d='M0 %.1fH%d'/>", y_of(y), WIDE);
+        if (place % 2 == 0) {
+            fprintf(svg, "<text class='tick y' x='-8' y='%.1f'>%d&#215;</text>\n", y_of(y) + 4, y);
+        }
+    }
+    for (int s = 0; PLIM_S(s) <= load_time && place >= ACTS - 1; s++) {
+        double x = WIDE * (double)PLIM_S(s) / (double)load_time;
+        fprintf(svg, "<text class='tick x' x='%.1f' y='%d'>%d s</text>\n", x, HIGH + 18, s);
+    }
+}
+
+/* What the limiter has found: 1 is as many as there are channels. */
+static void draw_limit(FILE *svg, const result *r)
+{
+    begin_panel(svg, ACTS, "what it found", "the limit of adaptive_limit.h; 1&#215; is 8 at once");
+    fprintf(svg, "<path class='found' d='");
+    for (int c = 0; c < COLUMNS; c++) {
+        fprintf(svg, "%c%.1f %.1f", c == 0 ? 'M' : 'L', x_of(c),
+                y_of(r->limit[c] < PEAK ? r->limit[c] : PEAK));
+    }
+    fprintf(svg, "'/>\n<path class='limit' d='M0 %.1fH%d'/>\n</g>\n", y_of(1), WIDE);
+}
+
 static void draw_panel(FILE *svg, const result *r, int act)
 {
     static const fate stack[] = {IN_TIME, LATE, REFUSED};
@@ -833,22 +897,9 @@ static void draw_panel(FILE *svg, const result *r, int act)
     }
     const char *const names[] = {"in time", "too late", refused};
 
-    fprintf(svg, "<g transform='translate(%d %d)'>\n", LEFT + act % 2 * (WIDE + GAP),
-            TOP + act / 2 * (HIGH + BETWEEN));
-    fprintf(svg, "<text class='name' y='-34'>%s</text><text class='what' y='-15'>%s</text>\n",
-            acts[act].name, acts[act].what);
+    begin_panel(svg, act, acts[act].name, acts[act].what);
     fprintf(svg, "<text class='sum' x='%d' y='-34'>%.0f %%</text>", WIDE, 100 * r->goodput);
     fprintf(svg, "<text class='what right' x='%d' y='-15'>of capacity in time</text>\n", WIDE);
-    for (int y = 0; y <= PEAK; y++) {
-        fprintf(svg, "<path class='grid' d='M0 %.1fH%d'/>", y_of(y), WIDE);
-        if (act % 2 == 0) {
-            fprintf(svg, "<text class='tick y' x='-8' y='%.1f'>%d&#215;</text>\n", y_of(y) + 4, y);
-        }
-    }
-    for (int s = 0; PLIM_S(s) <= load_time && act >= 2; s++) {
-        double x = WIDE * (double)PLIM_S(s) / (double)load_time;
-        fprintf(svg, "<text class='tick x' x='%.1f' y='%d'>%d s</text>\n", x, HIGH + 18, s);
-    }
     for (int i = 0; i < 3; i++) {
         for (int c = 0; c < COLUMNS; c++) {
             lines[i + 1][c] = lines[i][c] + r->height[stack[i]][c];
@@ -865,7 +916,7 @@ static void draw_panel(FILE *svg, const result *r, int act)
 
 static bool draw(const char *path, const result *results)
 {
-    int width = LEFT + 2 * WIDE + 2 * GAP, height = TOP + 2 * HIGH + BETWEEN + 64;
+    int width = LEFT + 2 * WIDE + 2 * GAP, height = TOP + 3 * HIGH + 2 * BETWEEN + 64;
     FILE *svg = fopen(path, "w");
     if (svg == NULL) {
         return false;
@@ -886,6 +937,7 @@ static bool draw(const char *path, const result *results)
     for (int act = 0; act < ACTS; act++) {
         draw_panel(svg, &results[act], act);
     }
+    draw_limit(svg, &results[ADAPTIVE]);
     fprintf(
         svg,
         "<text class='what' x='%d' y='%d'>In time: within %d ms. Per cent: answers in time of the "
