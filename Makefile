@@ -31,7 +31,7 @@ demo: $(BUILD)/examples/overload ## overload, without the toolkit and with it: 2
 	@$(BUILD)/examples/overload $(BUILD)/overload.svg
 	@echo "More of each header: make tour"
 
-TOUR = tour_semaphore train_models pooled_workers loop_chat
+TOUR = tour_semaphore train_models pooled_workers loop_chat find_limit
 tour: $(TOUR:%=$(BUILD)/examples/%) ## what else each header can do
 	@$(BUILD)/examples/tour_semaphore
 	@echo
@@ -43,6 +43,9 @@ tour: $(TOUR:%=$(BUILD)/examples/%) ## what else each header can do
 	@echo
 	@echo "loop_scheduler.h: a chat room on one thread, without a lock"
 	@$(BUILD)/examples/loop_chat
+	@echo
+	@echo "adaptive_limit.h: how many at once, on CPUs that nobody has counted: 20 seconds"
+	@$(BUILD)/examples/find_limit
 
 .PHONY: http-worker pg
 http-worker: $(addprefix $(BUILD)/examples/http_worker/,worker_main load_main) ## an HTTP server that limits itself, and a client that loads it
