@@ -190,7 +190,7 @@ explore_module() {
 }
 
 total=0 wrong=0
-for module in ${*:-semaphore weighted_sem bulkhead loop_scheduler}; do
+for module in ${*:-semaphore weighted_sem bulkhead loop_scheduler adaptive_limit}; do
     explore_module "$module"
     total=$((total + passed)) wrong=$((wrong + failed))
 done
