@@ -24,9 +24,10 @@ TEST defaults_give_way_to_what_is_set(void)
 TEST bad_options_are_einval(void)
 {
     const adaptive_limit_options bad[] = {
-        {.min = 3, .max = 2}, {.min = 3, .initial = 2}, {.max = 3, .initial = 4}, {.initial = 1001},
-        {.max = 1u << 27},    {.window_ns = -1},        {.healthy_ns = -1},       {.tolerance = 1},
-        {.tolerance = -1},    {.tolerance = 1e9},
+        {.min = 3, .max = 2}, {.min = 3, .initial = 2},   {.max = 3, .initial = 4},
+        {.initial = 1001},    {.max = 1u << 27},          {.window_ns = -1},
+        {.healthy_ns = -1},   {.tolerance = 1},           {.tolerance = -1},
+        {.tolerance = 1e9},   {.tolerance = (double)NAN},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         ASSERT_EQ_FMT(EINVAL, adaptive_limit_init(&on.a, &bad[i]), "%d");

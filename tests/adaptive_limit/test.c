@@ -5,6 +5,7 @@
  */
 #undef NDEBUG
 #define PLIM_WANTS_THREADS_
+#include <math.h>
 #include "../../semaphore.h"
 #include "../../adaptive_limit.h"
 #include "../support.h"
