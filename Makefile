@@ -62,7 +62,7 @@ bench-report: # the end of it, again from the JSON of the last run
 # ---- one kind of check each, by the same list
 
 .PHONY: unit stress explore relacy tsan asan valgrind coverage cross
-unit: ## only the unit tests, one build of each
+unit: # only the unit tests, one build of each
 	@tests/run.sh unit
 stress: ## random runs with a printed seed, a minute each
 	@tests/run.sh stress; grep -h seed $(BUILD)/log/*_stress*.log
@@ -87,7 +87,7 @@ FORMATTED = $(wildcard src/*.h src/*/*.h tests/*.[ch] tests/*/*.[ch] tests/*/*.c
             bench/*.cc examples/*.c examples/*/*.[ch])
 
 .PHONY: format check-format stamp check-stamp check-version check-docs
-format: ## lay out the code as .clang-format says
+format: # lay out the code as .clang-format says
 	clang-format -i $(FORMATTED)
 	@$(MAKE) -s stamp
 check-format: # is the code laid out so? clang-format leaves long comments alone
@@ -156,14 +156,9 @@ WORKER = $(SERVER) $(addprefix examples/http_worker/worker,.c _call.c _handlers.
 LOAD   = $(addprefix examples/http_worker/,load.c load_print.c)
 PARTS_http_worker/parser        = $(HTTP)
 PARTS_http_worker/fuzz          = $(HTTP)
-PARTS_http_worker/server        = $(SERVER)
-PARTS_http_worker/ends          = $(SERVER)
-PARTS_http_worker/worker        = $(WORKER) $(LOAD)
-PARTS_http_worker/worker_control= $(WORKER) $(LOAD)
-PARTS_http_worker/worker_load   = $(WORKER) $(LOAD)
-PARTS_http_worker/capacity      = $(WORKER) $(LOAD)
+$(foreach p,server ends plain,$(eval PARTS_http_worker/$p = $$(SERVER)))
+$(foreach p,worker worker_control worker_load capacity,$(eval PARTS_http_worker/$p = $$(WORKER) $$(LOAD)))
 PARTS_http_worker/load          = $(SERVER) $(LOAD)
-PARTS_http_worker/plain         = $(SERVER)
 PARTS_http_worker/load_main     = $(LOAD)
 PARTS_http_worker/worker_main   = $(WORKER)
 PG = $(filter-out %/main.c,$(wildcard examples/pg_workers/*.c)) $(SERVER)
@@ -191,9 +186,7 @@ if_there = $(shell mkdir -p $(@D); \
 LIBS_pooled_workers  = $(call if_there,sqlite3.h,sqlite3_open,sqlite3,SQLITE)
 LIBS_http_worker/mhd = $(call if_there,microhttpd.h,MHD_start_daemon,microhttpd,MICROHTTPD)
 LIBPQ = -I$(shell pg_config --includedir 2>/dev/null || echo /usr/include/postgresql) -lpq
-LIBS_pg_workers/main   = $(LIBPQ)
-LIBS_pg_workers/worker = $(LIBPQ)
-LIBS_pg_workers/naive  = $(LIBPQ)
+$(foreach p,main worker naive,$(eval LIBS_pg_workers/$p = $$(LIBPQ)))
 
 $(BUILD)/examples/%: Makefile $$(call whole,$$*)
 	@mkdir -p $(@D)

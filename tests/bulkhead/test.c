@@ -33,6 +33,7 @@
 #include "workers.c"
 #include "executors.c"
 #include "later.c"
+#include "later_kinds.c"
 #include "refusals.c"
 #include "resize.c"
 #include "limiter.c"
@@ -65,6 +66,7 @@ int main(int argc, char **argv)
     RUN_SUITE(workers_suite);
     RUN_SUITE(executors_suite);
     RUN_SUITE(later_suite);
+    RUN_SUITE(later_kinds_suite);
     RUN_SUITE(refusals_suite);
     RUN_SUITE(resize_suite);
     RUN_SUITE(limiter_suite);

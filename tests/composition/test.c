@@ -26,6 +26,7 @@
 
 #include "waits.c"
 #include "coroutines.c"
+#include "coroutines_end.c"
 #include "coroutine_jobs.c"
 #include "offload.c"
 #include "executors.c"
@@ -39,6 +40,7 @@ int main(int argc, char **argv)
     GREATEST_MAIN_BEGIN();
     RUN_SUITE(composition_waits);
     RUN_SUITE(composition_coroutines);
+    RUN_SUITE(composition_coroutines_end);
     RUN_SUITE(composition_coroutine_jobs);
     RUN_SUITE(composition_offload);
     RUN_SUITE(composition_executors);
