@@ -1,4 +1,4 @@
-/* adaptive_limit.h - v0.2.0 - how many at once, found out by measuring - C11 and C++11
+/* adaptive_limit.h - v0.2.0 - how many at once, by measuring; a sample is lock-free - C11 and C++11
  * SPDX-License-Identifier: MIT
  * Part of Plimsoll, a toolkit of concurrency limiters. This file alone is enough: copy it.
  *
@@ -6,78 +6,102 @@
  *     #include "bulkhead.h"
  *
  *     static adaptive_limit limit;
- *     static bulkhead database;                     // as many queries at once as it can take
+ *     static bulkhead database;
  *
  *     int open_database(void)
  *     {
- *         int error = adaptive_limit_init(&limit, NULL);
+ *         adaptive_limit_options most = {.max = 200};     // the same as .permits
+ *         int error = adaptive_limit_init(&limit, &most);
  *         plim_limiter limiter = adaptive_limit_limiter(&limit);
  *         bulkhead_options options = {.type = BULKHEAD_ASYNC, .permits = 200, .queue = 64,
- *                                     .limiter = &limiter};     // but never more than 200
+ *                                     .limiter = &limiter};
  *         return error != 0 ? error : bulkhead_init(&database, &options);
  *     }
  *
  * OVERVIEW
- *   An adaptive_limit is told how long each call took, and says how many calls may be in flight. It
- *   is a calculation: it starts no thread, reads no clock, allocates nothing, and limits nothing by
- *   itself. A bulkhead does all of that (bulkhead_options.limiter). For another limiter, you tell
- *   it of the calls, and change that limiter's limit: docs/adaptive.md shows how, with csem and
- *   weighted_sem.
+ *   You tell an adaptive_limit how long each call took. It says how many calls may be in flight at
+ *   once. It is a calculation: it starts no thread, reads no clock and allocates nothing. It limits
+ *   nothing by itself.
+ *
+ *   A bulkhead does the rest, if you give it the limiter (bulkhead_options.limiter). It reports
+ *   each run, and sets its permits to what the limiter says, or to `permits` if that is less.
+ *
+ *   Set `max` to the most that your service can have in flight: the `permits` of the bulkhead. A
+ *   limit above that is never reached. Then only OVERLOAD and healthy_ns lower it. At twice that,
+ *   the service passes for an idle one, and its slow calls become the baseline.
+ *
+ *   With a csem or a weighted_sem you report each call, and change the number of permits yourself:
+ *   docs/adaptive.md shows how.
  *
  *     adaptive_limit_init             prepares it
- *     adaptive_limit_sample           a call has ended; the limit from now on
- *     adaptive_limit_read             the limit, why it is what it is, and what it is based on
+ *     adaptive_limit_sample           reports a call that has ended; returns the limit
+ *     adaptive_limit_read             the limit, its reason, and the times behind it
  *     adaptive_reason_name            a name for a log
- *     adaptive_limit_limiter          for whoever takes a plim_limiter, as bulkhead.h does
+ *     adaptive_limit_limiter          for bulkhead_options.limiter
  *
  * ALGORITHM
- *    1. Calls are counted in windows of window_ns, or twice a call's time; longer, until their mean
- *       time is known to about a tenth. Until a change has taken effect they are thrown away, and
- *       so is the first window.
- *    2. While the limit is reached, and calls are nearly as fast as the baseline, it is raised: to
- *       the double in each window, and by an eighth after the first sign of trouble.
- *    3. If calls are slower, it is raised for trial, by a quarter, on a beat of the clock: each 40
- *       windows. By Little's law limit / mean time is the throughput. If it did not grow by a
- *       quarter of what was added, the limit is taken back.
- *    4. If they are twice as slow as is fine, and on each 8th beat, it is halved for trial. If
- *       calls are as slow at the half, it is taken back: fewer do not help. Else they were
- *       queueing, and the limit becomes what has the same throughput at the new time, and a
- *       quarter.
- *    5. The baseline is what calls took in such trials, or in lulls. Never what they took under
- *       load: so it does not drift, however long the overload lasts.
- *    6. An OVERLOAD is no sample of the time, however quick. The limit falls by the part of the
- *       time that was wasted: at most to half in a window, and if many were refused by a tenth.
+ *   The baseline is how long a call takes if few are in flight. Up to `tolerance` times as long is
+ *   fine; half of that excess is nearly as fast.
  *
- *   A trial refuses nobody. While it lasts callers wait in line, if your limiter has a line: a
- *   halving lasts for one window, and the time of a call.
+ *    1. Calls are counted in windows. A window lasts for window_ns, or for twice the time of a
+ *       call, if that is longer. It goes on until the mean time is known to about a tenth, for at
+ *       most 8 times as long. The calls that end first after most changes began before them: they
+ *       are thrown away.
+ *    2. The limit is raised if it was reached and calls were nearly as fast as the baseline. At
+ *       first it is doubled, window by window. Once calls were slower, it is raised by an eighth,
+ *       after two fast windows. Below 8 it is doubled for trial, if the last raise for trial paid.
+ *    3. Else a limit that is reached is raised by a quarter for trial, once in 40 windows. The
+ *       throughput is the limit through the mean time (Little's law). If it grew by less than a
+ *       quarter of that part, the raise is taken back.
+ *    4. If calls take more than twice what is fine, in two windows in a row, the limit is halved
+ *       for trial. In the first doubling, one window above what is fine is enough. Also once in 320
+ *       windows a limit that is reached is halved, unless calls were fast and the baseline was seen
+ *       in the last 300. What comes of it depends on the time of calls at the half:
+ *       - 0.8 of the time or more: fewer do not help. The halving is taken back.
+ *       - Less: they were queueing. The new limit has the throughput of before at the new time,
+ *         plus a quarter.
+ *       - Less than 0.65: it is halved once more, and judged again.
+ *    5. The first window gives a baseline, and a halving follows. Later the baseline is measured in
+ *       halvings, and while at most half of the limit is in flight. A faster window lowers it, too.
+ *       A slower one with more in flight never raises it, however long the overload lasts.
+ *    6. An OVERLOAD counts as wasted time, never as a fast call. If more than a twentieth of the
+ *       time was wasted, the limit falls by that part: at most to half in a window. If more than a
+ *       tenth of the calls were OVERLOADs, the part is a tenth at least.
  *
- *   Beats are those of the clock, so limiters that have the same clock make their trials together.
- *   That is how several can share a service: each sees it without the queue of the others. On
- *   different machines the monotonic clocks differ: set healthy_ns there (docs/adaptive.md).
+ *   A raise for trial lasts for one window, and the time of two calls. So does a halving because of
+ *   slow calls. The first halving, and a regular one, lasts for two windows. While the limit is
+ *   halved, more callers wait. If your queue is full, or you have none, more are refused.
+ *
+ *   The trials of rule 3, and the regular halvings, begin at fixed times of your clock. So limiters
+ *   with the same clock begin them together, and can share a service: each sees it without the
+ *   queue of the others. On different machines the monotonic clocks differ: set healthy_ns there
+ *   (docs/adaptive.md).
  *
  * ERRORS
  *   adaptive_limit_init returns 0 or EINVAL. No other call can fail.
  *
  * WHAT IT GUARANTEES
+ *   Progress     A sample never blocks and is lock-free. If a thread is held up while it ends a
+ *                window, the limit stays as it is. The samples of others are counted meanwhile.
  *   Bounds       The limit is from min to max, always.
- *   Cost         A sample is one atomic read-modify-write. A second one, or a few, if it raises the
- *                most that was in flight in this window. The one that ends a window computes: some
- *                microseconds, at most ten times in a second with the default window_ns.
- *   Progress     A sample never blocks and is lock-free. A thread that is held up while it ends a
- *                window keeps the limit as it is; the samples of others are counted.
- *   Evidence     It is raised only if the limit was reached in that window. A window with fewer
- *                than 10 calls changes nothing.
- *   Reasons      Each window that has ended has met one rule, adaptive_reason, and is counted
- *                there.
+ *   Cost         A sample is one atomic read-modify-write. If more are in flight than before in
+ *                this window, it is two. The sample that ends a window, or finds that it must go
+ *                on, computes for some microseconds. With the default window_ns that happens at
+ *                most 40 times in a second.
+ *   Evidence     The limit is raised only if it was reached in that window. The end of a halving
+ *                gives back at most what the halving took. A window with fewer than 10 calls
+ *                changes nothing, but that it takes a trial back.
+ *   Reasons      Each window that is judged meets one rule, its adaptive_reason, and is counted
+ *                there. A window that is thrown away is not counted.
  *   Repeatable   The same samples in the same order give the same limits.
  *
  * LIMITS
- *   Clock        now_ns is 0 or more, and does not go backwards by more than a window: else the
- *                limit stays until the clock is there again. Any clock will do, also one of a
- *                simulation.
+ *   Clock        Any clock will do, also one of a simulation. now_ns is 0 or more. If it goes
+ *                backwards, the limit stays until the clock has caught up.
  *   Times        are told apart from 1 us to 73 min; beyond that they count as these.
- *   Rate         To find the limit takes calls: below some ten in a window, a window takes longer.
- *   Signals      adaptive_limit_sample is not for signal handlers: it computes with doubles.
+ *   Rate         A window needs ten calls. With fewer in window_ns, it takes up to 16 times as
+ *                long.
+ *   Signals      Do not call adaptive_limit_sample in a signal handler: it computes with doubles.
  *   Size         1.3 KB.
  *   Processes    In shared memory it works, if the clock is the same for all. A process that is
  *                killed while it ends a window leaves the limit as it is, for ever.
@@ -101,64 +125,72 @@
 typedef struct adaptive_limit adaptive_limit;
 typedef struct plim_limiter plim_limiter; /* see below, in the core */
 
-/* What a call that has ended says. The numbers are those of plim_limiter. */
+/* How a call ended. The numbers are those of PLIM_CALL_OK and so on. */
 enum {
     ADAPTIVE_OK,       /* it did its work: its time counts */
     ADAPTIVE_OVERLOAD, /* it timed out, or the service refused it: its time was wasted */
-    ADAPTIVE_OTHER     /* neither: its caller has left, or its request was wrong */
+    ADAPTIVE_OTHER     /* neither, such as a wrong request: its time does not count */
 };
 
-/* All zero, or NULL, is a good choice. */
+/* A field that is 0 takes its default, in parentheses. NULL stands for all of these defaults. */
 typedef struct adaptive_limit_options {
-    uint32_t initial, min, max; /* limits (0: 4, or what of min and max is nearest; 1; 1000) */
-    int64_t window_ns;          /* the least time between two changes (0: 100 ms) */
-    int64_t healthy_ns; /* a sample above this is too slow, whatever the baseline (0: none) */
-    double tolerance;   /* how much slower than the baseline is fine (0: 1.5); from 1.1 */
+    /* The first limit (4, or the nearest within the bounds), the least (1), and the most (1000, or
+     * min if that is more). Set max to the most that can be in flight: see OVERVIEW. */
+    uint32_t initial, min, max;
+    int64_t window_ns;  /* how long calls are counted, at least, for one decision (100 ms) */
+    int64_t healthy_ns; /* if calls of a window take longer in the mean, the limit falls (none) */
+    double tolerance;   /* so many times the baseline is fine; 1.1 to 1000 (1.5) */
 } adaptive_limit_options;
 
-/* Which rule the last window has met. */
+/* Why the limit is what it is: the rule that the last window has met. */
 typedef enum adaptive_reason {
-    ADAPTIVE_BEGUN,      /* no window has ended yet */
-    ADAPTIVE_UNUSED,     /* held: the limit was not reached */
-    ADAPTIVE_STEADY,     /* held: it was reached, and nothing calls for a change now */
-    ADAPTIVE_RAISED,     /* calls are as fast as the baseline, and the limit was reached */
-    ADAPTIVE_TRIED,      /* raised, or lowered, for one window, to see what comes of it */
-    ADAPTIVE_PROBED,     /* lowered for one window, to see the baseline */
-    ADAPTIVE_KEPT,       /* that paid, and stays */
-    ADAPTIVE_TAKEN_BACK, /* it did not pay: the limit is what it was before */
-    ADAPTIVE_SLOW,       /* lowered: calls are too slow */
-    ADAPTIVE_WASTED,     /* lowered: too much time went into calls that came to nothing */
+    ADAPTIVE_BEGUN,      /* no window was judged yet */
+    ADAPTIVE_UNUSED,     /* held: fewer than the limit were in flight */
+    ADAPTIVE_STEADY,     /* held: it was reached, and no rule asks for a change now */
+    ADAPTIVE_RAISED,     /* raised, up to max: it was reached, and calls were nearly as fast as the
+                            baseline */
+    ADAPTIVE_TRIED,      /* raised for trial: does the throughput grow? */
+    ADAPTIVE_PROBED,     /* halved for trial: do calls become faster? */
+    ADAPTIVE_KEPT,       /* a trial paid: the limit is what it has found */
+    ADAPTIVE_TAKEN_BACK, /* a trial did not pay: the limit is what it was before */
+    ADAPTIVE_SLOW,       /* lowered: calls took longer than healthy_ns */
+    ADAPTIVE_WASTED,     /* lowered: too much time went into calls that ended in OVERLOAD */
     ADAPTIVE_REASONS     /* how many there are */
 } adaptive_reason;
 
 /* What adaptive_limit_read gives. */
 typedef struct adaptive_limit_state {
     uint32_t limit;
-    adaptive_reason reason;             /* of the window that ended last */
-    int64_t baseline_ns;                /* what a call takes if few are in flight; 0: unknown */
-    int64_t sample_ns;                  /* what calls took in that window; 0: unknown */
-    uint64_t windows[ADAPTIVE_REASONS]; /* how many have ended for each reason */
+    adaptive_reason reason;             /* of the window that was judged last */
+    int64_t baseline_ns;                /* how long a call takes if few are in flight; 0: unknown */
+    int64_t sample_ns;                  /* the mean time of the calls in that window; 0: unknown */
+    uint64_t windows[ADAPTIVE_REASONS]; /* how many windows met each reason */
 } adaptive_limit_state;
 
-/* Prepares it. Starts no thread, allocates nothing, reads no clock. Requires: nobody uses it yet.
- * There is nothing to destroy. Returns 0, or EINVAL (min above max, initial outside of these, a
- * negative time, a tolerance below 1.1 that is not 0, a limit above 2^27 - 1). */
+/* Prepares it; never blocks. Call it before any other thread uses it. There is nothing to destroy.
+ * Returns 0, or EINVAL: min is above max, or initial outside of these; a limit is above 2^27 - 1; a
+ * time is negative; the tolerance is neither 0 nor from 1.1 to 1000. Memory order: relaxed. */
 static inline int adaptive_limit_init(adaptive_limit *a, const adaptive_limit_options *options);
 
-/* A call has ended at now_ns, on whatever clock only goes forwards, after took_ns; in_flight of
- * them were under way, itself included. Never blocks; any number of threads may call it at once.
- * Returns the limit from now on. Memory order: relaxed. */
+/* Reports a call that has ended; never blocks. Any number of threads may call it at once. now_ns is
+ * the time now, on any one clock that goes forwards. took_ns is how long the call took, without its
+ * wait for a permit. in_flight is how many calls are in flight now, this one included. kind is
+ * ADAPTIVE_OK, _OVERLOAD or _OTHER. Returns the limit from now on: it is yours to set it. Of two
+ * threads, the one with the older answer may come last. Memory order: relaxed. */
 static inline uint32_t adaptive_limit_sample(adaptive_limit *a, int64_t now_ns, int64_t took_ns,
                                              uint32_t in_flight, int kind);
 
-/* The limit, and why it is what it is. Old as soon as you have it; if a window ends meanwhile, some
- * fields may be of the window before. Memory order: relaxed. */
+/* Looks; never blocks. Returns the limit, its reason, and the times behind it. The limit and its
+ * reason belong together. If a window ends meanwhile, other fields may be of the window before.
+ * Memory order: relaxed. */
 static inline adaptive_limit_state adaptive_limit_read(const adaptive_limit *a);
 
-/* A name for a log: "raised". */
+/* Names a reason for a log; never blocks. Returns "raised", say; "unknown" for a number that is no
+ * reason. Memory order: none, it only reads constants. */
 static inline const char *adaptive_reason_name(adaptive_reason reason);
 
-/* For bulkhead_options.limiter, and whoever else takes a plim_limiter. */
+/* Makes the limiter for bulkhead_options.limiter, or your own code; never blocks. Returns a struct
+ * to copy. It points to `a`, which must outlive its users. Memory order: none. */
 static inline plim_limiter adaptive_limit_limiter(adaptive_limit *a);
 
 /* How it is done. This file is assembled from src/ by `make stamp`: edit it there. */
