@@ -100,7 +100,7 @@ int main(int argc, char **argv)
     compute(1000000);
     rounds = (uint64_t)(1e6 * (double)WORK / (double)(now_on(CLOCK_THREAD_CPUTIME_ID) - before));
 
-    int error = adaptive_limit_init(&limit, NULL);
+    int error = adaptive_limit_init(&limit, &(adaptive_limit_options){.max = MOST});
     plim_limiter limiter = adaptive_limit_limiter(&limit);
     bulkhead_options options = {
         .type = BULKHEAD_ASYNC, .permits = MOST, .queue = QUEUE, .limiter = &limiter};

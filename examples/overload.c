@@ -320,7 +320,7 @@ static adaptive_limit limit;
 
 static int open_adaptive(void)
 {
-    int error = adaptive_limit_init(&limit, NULL);
+    int error = adaptive_limit_init(&limit, &(adaptive_limit_options){.max = MOST});
     plim_limiter limiter = adaptive_limit_limiter(&limit);
     bulkhead_options options = {
         .type = BULKHEAD_ASYNC, .permits = MOST, .queue = CHANNELS, .limiter = &limiter};
