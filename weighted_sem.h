@@ -64,8 +64,8 @@
  *   refused, its sequence number is left out. <errno.h> comes with this header.
  *     EINVAL     the weight is 0, or fn or job is NULL; init: see there
  *     ERANGE     the weight is above the total, from the start or since a resize
- *     EAGAIN     try: it does not fit, or others wait. start: the executor refused, be it full or
- *                closed; or the system has no thread left
+ *     EAGAIN     try: it does not fit, or others wait. start: the executor refused, for whatever
+ *                reason; or the system has no thread left
  *     ETIMEDOUT  not in time
  *     ESHUTDOWN  closed
  *     EDEADLK    inside a background job of the same semaphore: this call, or a caller before it in
@@ -3952,8 +3952,7 @@ PLIM_SLOW_ int weighted_sem_send_(weighted_sem *w, weighted_sem_worker_ *worker)
         return plim_crew_create_(&worker->member, w->fixed.stack_size, weighted_sem_thread_,
                                  worker);
     }
-    int error = executor->execute(executor->ctx, weighted_sem_execute_, worker);
-    return error != 0 && error != ENOMEM ? EAGAIN : error;
+    return executor->execute(executor->ctx, weighted_sem_execute_, worker) != 0 ? EAGAIN : 0;
 }
 
 /* Gets a worker for a task that was let in and found none: 0, EAGAIN, ENOMEM. */

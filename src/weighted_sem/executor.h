@@ -44,8 +44,7 @@ PLIM_SLOW_ int weighted_sem_send_(weighted_sem *w, weighted_sem_worker_ *worker)
         return plim_crew_create_(&worker->member, w->fixed.stack_size, weighted_sem_thread_,
                                  worker);
     }
-    int error = executor->execute(executor->ctx, weighted_sem_execute_, worker);
-    return error != 0 && error != ENOMEM ? EAGAIN : error;
+    return executor->execute(executor->ctx, weighted_sem_execute_, worker) != 0 ? EAGAIN : 0;
 }
 
 /* Gets a worker for a task that was let in and found none: 0, EAGAIN, ENOMEM. */

@@ -64,8 +64,8 @@
  *   refused, its sequence number is left out. <errno.h> comes with this header.
  *     EINVAL     the weight is 0, or fn or job is NULL; init: see there
  *     ERANGE     the weight is above the total, from the start or since a resize
- *     EAGAIN     try: it does not fit, or others wait. start: the executor refused, be it full or
- *                closed; or the system has no thread left
+ *     EAGAIN     try: it does not fit, or others wait. start: the executor refused, for whatever
+ *                reason; or the system has no thread left
  *     ETIMEDOUT  not in time
  *     ESHUTDOWN  closed
  *     EDEADLK    inside a background job of the same semaphore: this call, or a caller before it in

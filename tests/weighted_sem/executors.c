@@ -37,8 +37,8 @@ TEST a_refusal_gives_the_weight_back(void)
     ASSERT(is_idle(&on.w));
     ASSERT_EQ(0, weighted_sem_snapshot(&on.w).started);
     on.line.refuse = 1;
-    on.line.why = ENOMEM; /* which is the one answer that is passed on */
-    ASSERT_INT(ENOMEM, weighted_sem_start(&on.w, 10, count, &on.runs));
+    on.line.why = ENOMEM; /* every refusal of an executor is EAGAIN */
+    ASSERT_INT(EAGAIN, weighted_sem_start(&on.w, 10, count, &on.runs));
     ASSERT(is_idle(&on.w));
     on.line.why = 0;
     ASSERT_INT(0, weighted_sem_start(&on.w, 10, count, &on.runs));
