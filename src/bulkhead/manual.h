@@ -153,7 +153,8 @@
  *                may overlap with destroy.
  *
  * LIMITS
- *   Permits      2^27 - 1 at once, and 2^28 - 1 waiting; BULKHEAD_UNLIMITED means these.
+ *   Permits      2^27 - 1 at once, and 2^28 - 1 waiting. BULKHEAD_UNLIMITED means these, and so
+ *                does any larger number in the options or in a resize.
  *   Deadlocks    A call returns EDEADLK if it would wait while all permits are held by threads that
  *                wait for the same bulkhead. Examples: a job that submits to its own bulkhead and
  *                waits; an invoke inside an invoke, even with other bulkheads between them on the

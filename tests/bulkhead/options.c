@@ -333,6 +333,9 @@ SUITE(options_suite)
     RUN_TESTp(limits_are_reported_as_set, BULKHEAD_UNLIMITED, BULKHEAD_UNLIMITED,
               BULKHEAD_UNLIMITED, BULKHEAD_UNLIMITED);
     RUN_TESTp(limits_are_reported_as_set, 0, 0, 1, BULKHEAD_UNLIMITED);
+    RUN_TESTp(limits_are_reported_as_set, 134217726, 268435454, 134217726, 268435454);
+    RUN_TESTp(limits_are_reported_as_set, 134217728, INT32_MAX - 1, BULKHEAD_UNLIMITED,
+              BULKHEAD_UNLIMITED);
     RUN_TEST(init_starts_no_thread_and_allocates_only_for_timings);
     RUN_TEST(options_are_copied);
 #ifndef _WIN32
