@@ -11,14 +11,21 @@ PLIM_SLOW_ bool bulkhead_take_slow_(bulkhead *b)
 }
 
 /* It has not got a permit in time, or never will: as if it had never been submitted. False: it was
- * called, and ends without help. */
+ * called, so it ends without help. But one that waits for another attempt, and was told that this
+ * never comes, ends here. */
 PLIM_SLOW_ bool bulkhead_recall_(bulkhead *b, bulkhead_job *job, const bulkhead_past_ *past,
                                  bulkhead_blocked_ *blocked)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
-    bool off = job->attempt == 0 && bulkhead_withdraw_(b, &s, job);
+    const bool called = job->attempt != 0;
+    const bool waits = (!called || blocked->told) && bulkhead_withdraw_(b, &s, job);
+    const bool off = waits && !called;
     if (off) {
         bulkhead_refuse_(b, &s, job, past);
+    } else if (waits) {
+        bulkhead_end_early_(b, &s, job, BULKHEAD_FAILED);
+    }
+    if (waits) {
         bulkhead_grant_(b, &s);
     }
     blocked->told &= off;
@@ -71,7 +78,7 @@ PLIM_CALLED_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *ar
         return bulkhead_reject_(b, bulkhead_no_job_(), bulkhead_tried_(error, patience));
     }
     error = bulkhead_await_own_(b, &call.job, deadline, &blocked);
-    if (error != 0 && !bulkhead_recall_(b, &call.job, &past, &blocked)) {
+    while (error != 0 && !bulkhead_recall_(b, &call.job, &past, &blocked)) {
         /* It runs, or has run and will again. */
         error = bulkhead_await_own_(b, &call.job, PLIM_FOREVER, &blocked);
     }

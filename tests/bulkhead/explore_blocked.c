@@ -416,3 +416,43 @@ SCENARIO(shrink_tells_an_enter, "a lower limit leaves a permit to one who wants 
          .preemptions = 2);
 SCENARIO(shrink_tells_a_call, "a lower limit leaves a permit to one who makes a call",
          async_2_alone, all_given_back, BODIES(shrink_under_a_call), .spare = 2, .preemptions = 2);
+
+/* The call fails. A lower limit may leave no permit for its second attempt, or for the first. */
+static int fail_and_count(void *arg)
+{
+    (void)arg;
+    world.runs[1]++;
+    return 7;
+}
+
+static int call_what_fails(bulkhead_job *job)
+{
+    int result = 0;
+    world.runs[job - world.job]++;
+    const int error = bulkhead_invoke(&world.b, fail_and_count, NULL, &result);
+    told_or_not(error);
+    explore_check(error == 0 ? result == 7 : world.runs[1] == 0);
+    return 0;
+}
+
+static void shrink_under_a_call_that_fails(void)
+{
+    world.job[0].attempts = 1;
+    world.job[0].run = call_what_fails;
+    explore_check(submit(0, 0) == 0);
+    explore_check(bulkhead_resize(&world.b, 1, PLIM_KEEP) == 0);
+    explore_check(see_it_end(0) == BULKHEAD_SUCCEEDED);
+    leave_the_scene();
+}
+
+static void async_2_twice(void)
+{
+    bulkhead_options options = {.type = BULKHEAD_ASYNC, .permits = 2, .attempts = 2};
+    explore_check(bulkhead_init(&world.b, &options) == 0);
+    plim_init_(&world.tasks, 0);
+    world.limit = 2;
+    world.left = 1;
+}
+
+SCENARIO(shrink_ends_a_call, "a lower limit ends a call between two attempts", async_2_twice,
+         all_given_back, BODIES(shrink_under_a_call_that_fails), .spare = 2, .preemptions = 2);

@@ -126,6 +126,44 @@ TEST a_shrink_tells_nobody_while_one_wait_has_a_limit(void)
     ENDS_WELL();
 }
 
+/* A call that has failed waits for its second attempt, without a thread, and its caller for it. */
+static struct failing_call {
+    int error, result;
+} failing_call;
+
+static int fail_with_7(void *arg)
+{
+    (void)arg;
+    return 7;
+}
+
+static int call_what_fails(bulkhead_job *job)
+{
+    (void)job;
+    failing_call.error = bulkhead_invoke(&on.b, fail_with_7, NULL, &failing_call.result);
+    return 0;
+}
+
+/* No permit is left for the second attempt, so the first was the last. */
+TEST a_shrink_ends_a_call_between_two_attempts(int64_t timeout_ns)
+{
+    bulkhead_options options = {.type = BULKHEAD_ASYNC, .permits = 2, .timeout_ns = timeout_ns};
+    options.attempts = 2;
+    options.retry_delay_ns = PLIM_S(PATIENCE_S) * 4;
+    options.retry_delay_max_ns = PLIM_S(PATIENCE_S) * 4;
+    ASSERT_INT(0, make_with(&on.b, &options));
+    failing_call = (struct failing_call){-1, -1};
+    on.job[0] = (bulkhead_job){.run = call_what_fails, .attempts = 1};
+    ASSERT_INT(0, bulkhead_submit(&on.b, &on.job[0]));
+    ASSERT(EVENTUALLY(bulkhead_snapshot(&on.b).delayed == 1));
+    ASSERT_INT(0, bulkhead_resize(&on.b, 1, PLIM_KEEP));
+    ASSERT_INT(0, bulkhead_wait(&on.job[0], PLIM_S(PATIENCE_S)));
+    ASSERT_INT(0, failing_call.error);
+    ASSERT_INT(7, failing_call.result);
+    ASSERT_INT(1, (int)bulkhead_snapshot(&on.b).failed);
+    ENDS_WELL();
+}
+
 SUITE(shrink_suite)
 {
     SET_SETUP(set_the_table, NULL);
@@ -138,4 +176,6 @@ SUITE(shrink_suite)
     RUN_TESTp(a_shrink_that_takes_the_last_free_permit_tells_at_once, 0);
     RUN_TESTp(a_shrink_that_takes_the_last_free_permit_tells_at_once, PLIM_S(PATIENCE_S));
     RUN_TEST(a_shrink_tells_nobody_while_one_wait_has_a_limit);
+    RUN_TESTp(a_shrink_ends_a_call_between_two_attempts, 0);
+    RUN_TESTp(a_shrink_ends_a_call_between_two_attempts, PLIM_MS(1));
 }
