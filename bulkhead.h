@@ -298,9 +298,9 @@ typedef enum bulkhead_event_type {
     BULKHEAD_EVENT_RESIZED
 } bulkhead_event_type;
 
-/* on_event gets it on the thread where it happens, under no lock. ACCEPTED and RETRIED may come
- * after what follows them on another thread. The job may be gone by then: compare the pointer, use
- * arg. */
+/* on_event gets it on the thread where it happens, under no lock. ACCEPTED, RETRIED, and TIMED_OUT
+ * of a detached job, may come after what follows them on another thread. The job may be gone by
+ * then: compare the pointer, use arg. */
 typedef struct bulkhead_event {
     bulkhead_event_type type;
     const bulkhead_job *job; /* NULL: a call of enter or invoke, work for bulkhead_executor, or none
@@ -6675,6 +6675,7 @@ PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
         }
         quit = b->stage == PLIM_OVER_;
         bool sleeps = !quit && s.ended == NULL && s.entries == 0 && s.hires == 0 && !told.some;
+        b->busy += told.some;
         int64_t until = plim_timers_next_(&b->timers);
         until = until < b->watch.look ? until : b->watch.look;
         if (sleeps) {
@@ -6685,6 +6686,7 @@ PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
         if (told.some) {
             bulkhead_tell_(b, BULKHEAD_EVENT_TIMED_OUT, told.about, BULKHEAD_TIMED_OUT, 0,
                            told.attempt);
+            bulkhead_idle_(b);
         }
         if (sleeps && plim_sleep_(&waiter, until == PLIM_FOREVER ? PLIM_FOREVER : until - now,
                                   false) == ETIMEDOUT) {

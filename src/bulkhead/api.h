@@ -52,9 +52,9 @@ typedef enum bulkhead_event_type {
     BULKHEAD_EVENT_RESIZED
 } bulkhead_event_type;
 
-/* on_event gets it on the thread where it happens, under no lock. ACCEPTED and RETRIED may come
- * after what follows them on another thread. The job may be gone by then: compare the pointer, use
- * arg. */
+/* on_event gets it on the thread where it happens, under no lock. ACCEPTED, RETRIED, and TIMED_OUT
+ * of a detached job, may come after what follows them on another thread. The job may be gone by
+ * then: compare the pointer, use arg. */
 typedef struct bulkhead_event {
     bulkhead_event_type type;
     const bulkhead_job *job; /* NULL: a call of enter or invoke, work for bulkhead_executor, or none

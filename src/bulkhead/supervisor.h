@@ -84,6 +84,7 @@ PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
         }
         quit = b->stage == PLIM_OVER_;
         bool sleeps = !quit && s.ended == NULL && s.entries == 0 && s.hires == 0 && !told.some;
+        b->busy += told.some;
         int64_t until = plim_timers_next_(&b->timers);
         until = until < b->watch.look ? until : b->watch.look;
         if (sleeps) {
@@ -94,6 +95,7 @@ PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
         if (told.some) {
             bulkhead_tell_(b, BULKHEAD_EVENT_TIMED_OUT, told.about, BULKHEAD_TIMED_OUT, 0,
                            told.attempt);
+            bulkhead_idle_(b);
         }
         if (sleeps && plim_sleep_(&waiter, until == PLIM_FOREVER ? PLIM_FOREVER : until - now,
                                   false) == ETIMEDOUT) {

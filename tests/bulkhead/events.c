@@ -129,6 +129,52 @@ TEST events_tell_of_every_end_and_refusal(void)
     PASS();
 }
 
+/* A listener that is told of a run timeout, and takes long. */
+static struct slow_listener {
+    csem go;
+    atomic_int told, left, done;
+} slow_listener;
+
+static void listen_slowly(void *user, const bulkhead_event *event)
+{
+    (void)user;
+    if (event->type == BULKHEAD_EVENT_TIMED_OUT) {
+        atomic_store(&slow_listener.told, 1);
+        csem_acquire_for(&slow_listener.go, PLIM_S(PATIENCE_S));
+        atomic_store(&slow_listener.left, 1);
+    }
+}
+
+static void note_done(bulkhead_job *job)
+{
+    (void)job;
+    atomic_store(&slow_listener.done, 1);
+}
+
+/* The job has ended before the supervisor has told of it. */
+TEST the_end_waits_for_who_hears_of_a_run_timeout(void)
+{
+    bulkhead_options options = {.type = BULKHEAD_ASYNC, .on_event = listen_slowly};
+    memset((void *)&slow_listener, 0, sizeof slow_listener);
+    ASSERT_INT(0, csem_init(&slow_listener.go, 0));
+    ASSERT_INT(0, make_with(&on.b, &options));
+    on.g[0].job.detached = true;
+    on.g[0].job.done = note_done;
+    on.g[0].job.run_timeout_ns = PLIM_MS(1);
+    ASSERT_INT(0, bulkhead_submit(&on.b, &on.g[0].job));
+    ASSERT(has_entered(&on.g[0]));
+    ASSERT(EVENTUALLY(atomic_load(&slow_listener.told)));
+    let_go(&on.g[0]);
+    ASSERT(EVENTUALLY(atomic_load(&slow_listener.done)));
+    ASSERT_INT(ETIMEDOUT, bulkhead_wait_idle(&on.b, PLIM_MS(20)));
+    ASSERT_INT(ETIMEDOUT, bulkhead_close(&on.b, BULKHEAD_DRAIN, PLIM_MS(20)));
+    csem_release(&slow_listener.go);
+    ASSERT_INT(0, bulkhead_close(&on.b, BULKHEAD_DRAIN, PLIM_S(PATIENCE_S)));
+    ASSERT_INT(1, atomic_load(&slow_listener.left));
+    ASSERT_ENDS_WELL();
+    PASS();
+}
+
 typedef struct meddler {
     int type;
     atomic_int depth, calls, odd;
@@ -331,6 +377,7 @@ SUITE(events_suite)
     RUN_TEST(events_of_calls_and_of_others_work_name_no_job);
     RUN_TEST(events_tell_the_story_of_a_job);
     RUN_TEST(events_tell_of_every_end_and_refusal);
+    RUN_TEST(the_end_waits_for_who_hears_of_a_run_timeout);
     RUN_TESTp(a_listener_may_call_back, BULKHEAD_SYNC);
     RUN_TESTp(a_listener_may_call_back, BULKHEAD_ASYNC);
     RUN_TEST(events_of_sync_calls_come_in_order);
