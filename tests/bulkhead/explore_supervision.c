@@ -66,6 +66,36 @@ static void run_timeout(void)
 SCENARIO(timeout_races_end, "a run timeout races the end of the body", run_timeout, all_given_back,
          BODIES(submit_timed), .spare = 3, .preemptions = 2);
 
+/* Nobody waits for a detached job, but for the bulkhead to be quiet. */
+static void hear_of_the_end(void *user, const bulkhead_event *event)
+{
+    (void)user;
+    (void)plim_load_relaxed_(&world.b.ready); /* others may go on before it has heard */
+    world.told += event->type == BULKHEAD_EVENT_TIMED_OUT || event->type == BULKHEAD_EVENT_FINISHED;
+}
+
+static void detached_run_timeout(void)
+{
+    bulkhead_options options = {.type = BULKHEAD_ASYNC, .on_event = hear_of_the_end};
+    explore_check(bulkhead_init(&world.b, &options) == 0);
+    world.limit = 1;
+    world.left = 1;
+    world.job[0].detached = true;
+    world.job[0].run_timeout_ns = PLIM_US(10);
+}
+
+static void submit_and_hear(void)
+{
+    explore_check(submit(0, 0) == 0);
+    explore_check(bulkhead_wait_idle(&world.b, PLIM_FOREVER) == 0);
+    explore_check(world.told == 1 && world.runs[0] == 1);
+    leave_the_scene();
+}
+
+SCENARIO(timeout_is_heard, "nothing is over before a run timeout was heard of",
+         detached_run_timeout, all_given_back, BODIES(submit_and_hear), .spare = 3,
+         .preemptions = 2);
+
 static void start_within(void)
 {
     async_of(1, 0, 1);
