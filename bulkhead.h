@@ -3818,7 +3818,8 @@ typedef struct bulkhead_slow_ {
     int (*close)(bulkhead *b, int how, int64_t timeout_ns);
     int (*destroy)(bulkhead *b);
     bulkhead_stats (*snapshot)(bulkhead *b);
-    plim_place_ **(*here)(void);                          /* where a thread is */
+    int (*run_errand)(bulkhead_job *job); /* an errand is known by it, whichever file it is from */
+    plim_place_ **(*here)(void);          /* where a thread is */
     struct bulkhead_section_ (*lock)(struct bulkhead *b); /* for coroutines, see await.h */
     void (*unlock)(struct bulkhead *b, struct bulkhead_section_ *s);
 } bulkhead_slow_;
@@ -5095,8 +5096,7 @@ static inline bool bulkhead_has_mail_(const bulkhead *b)
     return plim_load_relaxed_(&b->inbox) > BULKHEAD_SUMMONS_;
 }
 
-/* If a submitter has taken the summons away, counts it in `busy`. bulkhead_attend_ counts it out.
- */
+/* If a submitter has taken the summons away, counts it in `busy`. That ends when it has come. */
 static inline void bulkhead_see_summons_(bulkhead *b, uint64_t inbox)
 {
     if (b->summons != (inbox & BULKHEAD_SUMMONS_)) {
@@ -5824,7 +5824,7 @@ PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine);
 
 /* The calling thread was counted in `busy`, and is not any more. Another thread may wait for
  * that. */
-PLIM_SLOW_ void bulkhead_idle_(bulkhead *b)
+PLIM_CALLED_ void bulkhead_idle_(bulkhead *b)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
     b->busy--;
@@ -7235,14 +7235,6 @@ static inline int bulkhead_may_submit_(bulkhead_job *job)
     return bulkhead_in_flight_(job) ? EBUSY : 0;
 }
 
-/* Sees to what is in the inbox: any section does. */
-PLIM_CALLED_ void bulkhead_attend_(bulkhead *b)
-{
-    bulkhead_section_ s = bulkhead_lock_(b);
-    b->busy--;
-    bulkhead_unlock_(b, &s);
-}
-
 /* The limits were changed between the look at them and the step that relied on them. */
 PLIM_SLOW_ void bulkhead_take_back_(bulkhead *b, bool admitted)
 {
@@ -7314,7 +7306,7 @@ PLIM_FAST_ bool bulkhead_submit_fast_(bulkhead *b, bulkhead_job *job)
     bulkhead_renew_(b, job, since);
     plim_store_relaxed_(&job->entry_.phase, phase);
     if (bulkhead_push_(b, job, phase == BULKHEAD_ADMITTED_)) {
-        bulkhead_attend_(b);
+        bulkhead_idle_(b); /* sees to what is in the inbox: any section does */
     }
     if (events) {
         bulkhead_tell_(b, BULKHEAD_EVENT_ACCEPTED, about, BULKHEAD_PENDING, 0, 0);
@@ -8436,27 +8428,17 @@ PLIM_SLOW_ bulkhead_stats bulkhead_snapshot_(bulkhead *b)
 /* A function, so that a file that does not initialise a bulkhead has no table either. */
 static inline const bulkhead_slow_ *bulkhead_slow_functions_(void)
 {
-    static const bulkhead_slow_ functions = {bulkhead_enter_slow_,
-                                             bulkhead_entered_,
-                                             bulkhead_leave_slow_,
-                                             bulkhead_leave_hooked_,
-                                             bulkhead_take_slow_,
-                                             bulkhead_invoke_async_,
-                                             bulkhead_ran_,
-                                             bulkhead_submit_,
-                                             bulkhead_submit_for_,
-                                             bulkhead_wait_slow_,
-                                             bulkhead_reclaim_slow_,
-                                             bulkhead_cancel_,
-                                             bulkhead_finish_,
-                                             bulkhead_resize_,
-                                             bulkhead_wait_idle_,
-                                             bulkhead_close_,
-                                             bulkhead_destroy_,
-                                             bulkhead_snapshot_,
-                                             plim_here_,
-                                             bulkhead_lock_,
-                                             bulkhead_unlock_};
+    static const bulkhead_slow_ functions = {bulkhead_enter_slow_,   bulkhead_entered_,
+                                             bulkhead_leave_slow_,   bulkhead_leave_hooked_,
+                                             bulkhead_take_slow_,    bulkhead_invoke_async_,
+                                             bulkhead_ran_,          bulkhead_submit_,
+                                             bulkhead_submit_for_,   bulkhead_wait_slow_,
+                                             bulkhead_reclaim_slow_, bulkhead_cancel_,
+                                             bulkhead_finish_,       bulkhead_resize_,
+                                             bulkhead_wait_idle_,    bulkhead_close_,
+                                             bulkhead_destroy_,      bulkhead_snapshot_,
+                                             bulkhead_run_errand_,   plim_here_,
+                                             bulkhead_lock_,         bulkhead_unlock_};
     return &functions;
 }
 
@@ -8654,7 +8636,7 @@ PLIM_SLOW_ int bulkhead_execute_errand_(void *ctx, void (*run)(void *), void *ar
         return ENOMEM;
     }
     memset((void *)errand, 0, sizeof *errand);
-    errand->job.run = bulkhead_run_errand_;
+    errand->job.run = ((bulkhead *)ctx)->slow->run_errand;
     errand->job.arg = errand;
     errand->job.done = bulkhead_errand_done_;
     errand->job.detached = true;

@@ -5,7 +5,7 @@ PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine);
 
 /* The calling thread was counted in `busy`, and is not any more. Another thread may wait for
  * that. */
-PLIM_SLOW_ void bulkhead_idle_(bulkhead *b)
+PLIM_CALLED_ void bulkhead_idle_(bulkhead *b)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
     b->busy--;

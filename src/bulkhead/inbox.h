@@ -72,8 +72,7 @@ static inline bool bulkhead_has_mail_(const bulkhead *b)
     return plim_load_relaxed_(&b->inbox) > BULKHEAD_SUMMONS_;
 }
 
-/* If a submitter has taken the summons away, counts it in `busy`. bulkhead_attend_ counts it out.
- */
+/* If a submitter has taken the summons away, counts it in `busy`. That ends when it has come. */
 static inline void bulkhead_see_summons_(bulkhead *b, uint64_t inbox)
 {
     if (b->summons != (inbox & BULKHEAD_SUMMONS_)) {

@@ -158,7 +158,8 @@ typedef struct bulkhead_slow_ {
     int (*close)(bulkhead *b, int how, int64_t timeout_ns);
     int (*destroy)(bulkhead *b);
     bulkhead_stats (*snapshot)(bulkhead *b);
-    plim_place_ **(*here)(void);                          /* where a thread is */
+    int (*run_errand)(bulkhead_job *job); /* an errand is known by it, whichever file it is from */
+    plim_place_ **(*here)(void);          /* where a thread is */
     struct bulkhead_section_ (*lock)(struct bulkhead *b); /* for coroutines, see await.h */
     void (*unlock)(struct bulkhead *b, struct bulkhead_section_ *s);
 } bulkhead_slow_;

@@ -17,7 +17,7 @@ PLIM_SLOW_ int bulkhead_execute_errand_(void *ctx, void (*run)(void *), void *ar
         return ENOMEM;
     }
     memset((void *)errand, 0, sizeof *errand);
-    errand->job.run = bulkhead_run_errand_;
+    errand->job.run = ((bulkhead *)ctx)->slow->run_errand;
     errand->job.arg = errand;
     errand->job.done = bulkhead_errand_done_;
     errand->job.detached = true;

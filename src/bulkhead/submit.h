@@ -85,14 +85,6 @@ static inline int bulkhead_may_submit_(bulkhead_job *job)
     return bulkhead_in_flight_(job) ? EBUSY : 0;
 }
 
-/* Sees to what is in the inbox: any section does. */
-PLIM_CALLED_ void bulkhead_attend_(bulkhead *b)
-{
-    bulkhead_section_ s = bulkhead_lock_(b);
-    b->busy--;
-    bulkhead_unlock_(b, &s);
-}
-
 /* The limits were changed between the look at them and the step that relied on them. */
 PLIM_SLOW_ void bulkhead_take_back_(bulkhead *b, bool admitted)
 {
@@ -164,7 +156,7 @@ PLIM_FAST_ bool bulkhead_submit_fast_(bulkhead *b, bulkhead_job *job)
     bulkhead_renew_(b, job, since);
     plim_store_relaxed_(&job->entry_.phase, phase);
     if (bulkhead_push_(b, job, phase == BULKHEAD_ADMITTED_)) {
-        bulkhead_attend_(b);
+        bulkhead_idle_(b); /* sees to what is in the inbox: any section does */
     }
     if (events) {
         bulkhead_tell_(b, BULKHEAD_EVENT_ACCEPTED, about, BULKHEAD_PENDING, 0, 0);

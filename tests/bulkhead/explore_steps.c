@@ -29,7 +29,7 @@ static bool second_step(int i)
 static void attend_if(bool summoned)
 {
     if (summoned) {
-        bulkhead_attend_(&world.b);
+        bulkhead_idle_(&world.b);
     }
 }
 

@@ -5,10 +5,17 @@
 
 static dock the_dock;
 
+static void note_jobs(void *user, const bulkhead_event *event)
+{
+    ((dock *)user)->jobs += event->type == BULKHEAD_EVENT_ACCEPTED && event->job != NULL;
+}
+
 dock *dock_open(void)
 {
     weighted_sem_options quay = {.total = 8};
     bulkhead_options crane = {.type = BULKHEAD_ASYNC, .permits = 1, .queue = 4};
+    crane.on_event = note_jobs;
+    crane.user = &the_dock;
     csem_init(&the_dock.berths, 2);
     if (weighted_sem_init(&the_dock.quay, &quay) != 0 ||
         bulkhead_init(&the_dock.crane, &crane) != 0 ||

@@ -18,6 +18,7 @@ typedef struct dock {
     weighted_sem quay;
     bulkhead crane; /* one permit */
     loop_scheduler office;
+    int jobs; /* of the program, that the crane has accepted */
 } dock;
 
 /* dock.c: owns the dock, alone or as a shared library */
