@@ -1,13 +1,15 @@
 /* The calls of the API. */
 
-/* The window is over. Whoever takes the turn ends it. The compare-exchange may fail for no reason:
- * the next sample will do. Acquire and release: what one turn has written is seen in the next. A
- * time that is none counts as the nearest that is, lest sums overflow. */
-PLIM_SLOW_ void adaptive_over_(adaptive_limit *a, int64_t now_ns)
+/* The window is over, or `full`. The thread that takes the turn ends it. It asks again whether it
+ * is over: another thread may have begun the next one since. The compare-exchange may fail for no
+ * reason: the next sample will do. Acquire and release: what one turn has written is seen in the
+ * next. A time that is none counts as the nearest that is, lest sums overflow. */
+PLIM_SLOW_ void adaptive_over_(adaptive_limit *a, int64_t now_ns, bool full)
 {
     const int64_t last = INT64_MAX / 2, now = now_ns < 0 ? 0 : now_ns > last ? last : now_ns;
     uint64_t until = plim_load_relaxed_(&a->until);
-    if (until != ADAPTIVE_TURN_ && plim_cas_acquire_(&a->until, &until, ADAPTIVE_TURN_)) {
+    const bool over = until != ADAPTIVE_TURN_ && (full || (uint64_t)now_ns >= until);
+    if (over && plim_cas_acquire_(&a->until, &until, ADAPTIVE_TURN_)) {
         plim_store_release_(&a->until, (uint64_t)adaptive_next_(a, now));
     }
 }
@@ -29,9 +31,9 @@ static inline uint32_t adaptive_limit_sample(adaptive_limit *a, int64_t now_ns, 
         adds = ((units > most ? most : units) << ADAPTIVE_COUNT_BITS_) + 1;
         before = plim_add_relaxed_(&a->wasted, adds);
     }
-    if (!PLIM_LIKELY_((uint64_t)now_ns < plim_load_relaxed_(&a->until) &&
-                      (before & ADAPTIVE_COUNT_MASK_) < ADAPTIVE_FULL_)) {
-        adaptive_over_(a, now_ns);
+    const bool full = (before & ADAPTIVE_COUNT_MASK_) >= ADAPTIVE_FULL_;
+    if (!PLIM_LIKELY_((uint64_t)now_ns < plim_load_relaxed_(&a->until) && !full)) {
+        adaptive_over_(a, now_ns, full);
     }
     return (uint32_t)plim_load_relaxed_(&a->limit);
 }

@@ -63,6 +63,11 @@ static void almost_over(void)
     }
 }
 
+static void nothing_told(void)
+{
+    explore_check(adaptive_limit_init(&world.a, NULL) == 0);
+}
+
 static void end(void)
 {
     const uint32_t limit = adaptive_limit_sample(&world.a, PLIM_MS(2), USUAL, 4, ADAPTIVE_OK);
@@ -110,21 +115,32 @@ static void one_was_told(void)
     explore_check((world.a.sample_ns > (uint64_t)USUAL) == (left() == 0));
 }
 
-#define SCENARIO(id, text, last, ...) \
+/* The first window has begun, and has not ended: it has all calls. */
+static void begun_once(void)
+{
+    explore_check(world.a.until == (uint64_t)(PLIM_US(5) + PLIM_MS(100)));
+    explore_check(left() == 2);
+}
+
+#define SCENARIO(id, text, first, last, ...) \
     static const explore_scenario id = {.name = text, \
                                         .world = &world, \
                                         .world_size = sizeof world, \
                                         .words = {&world.a.until}, \
-                                        .setup = almost_over, \
+                                        .setup = first, \
                                         .check = last, \
                                         __VA_ARGS__}
 #define BODIES(...) .body = {__VA_ARGS__}
 
-SCENARIO(told_meanwhile, "a call is told of while a window ends", one_was_told,
+SCENARIO(told_meanwhile, "a call is told of while a window ends", almost_over, one_was_told,
          BODIES(end, tell_and_read), .preemptions = 2);
-SCENARIO(two_enders, "two threads end a window at once", ended_once, BODIES(end, end),
+SCENARIO(two_enders, "two threads end a window at once", almost_over, ended_once, BODIES(end, end),
          .preemptions = 2);
-SCENARIO(three, "two end a window at once, and a third tells of a call", ended_once,
+SCENARIO(three, "two end a window at once, and a third tells of a call", almost_over, ended_once,
          BODIES(end, end, tell), .preemptions = 1);
 
-const explore_scenario *const explore_scenarios[] = {&told_meanwhile, &two_enders, &three, NULL};
+SCENARIO(two_first, "two threads tell of the first calls", nothing_told, begun_once,
+         BODIES(tell, tell), .preemptions = 2);
+
+const explore_scenario *const explore_scenarios[] = {&told_meanwhile, &two_enders, &three,
+                                                     &two_first, NULL};

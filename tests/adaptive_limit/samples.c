@@ -90,7 +90,8 @@ TEST who_has_the_turn_holds_up_nobody(void)
     for (int i = 0; i < 1000; i++) {
         call(PLIM_MS(1), 7, ADAPTIVE_OK);
     }
-    adaptive_over_(&on.a, on.now);
+    adaptive_over_(&on.a, on.now, false);
+    adaptive_over_(&on.a, on.now, true);
     ASSERT_EQ_FMT((uint64_t)0, windows(), "%" PRIu64);
     plim_store_relaxed_(&on.a.until, until);
     call(PLIM_MS(1), 7, ADAPTIVE_OK);
