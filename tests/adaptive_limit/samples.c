@@ -99,6 +99,18 @@ TEST who_has_the_turn_holds_up_nobody(void)
     PASS();
 }
 
+/* Another thread has begun it since this one saw the last one over. Its calls stay. */
+TEST a_window_that_has_just_begun_goes_on(void)
+{
+    ASSERT_EQ(0, begin((adaptive_limit_options){.initial = 7, .window_ns = PLIM_S(100)}));
+    call(PLIM_MS(1), 7, ADAPTIVE_OK);
+    adaptive_over_(&on.a, on.now, false);
+    adaptive_window_ w;
+    adaptive_look_(&on.a, &w, on.now);
+    ASSERT_EQ_FMT(1.0, w.ok, "%.0f");
+    PASS();
+}
+
 enum { THREADS = 4 };
 
 /* Threads tell of calls, all at once. The time is a number that all of them count up: so each of
@@ -186,6 +198,7 @@ SUITE(adaptive_samples)
     RUN_TEST(a_window_ends_before_a_cell_is_full);
     RUN_TEST(a_window_that_is_full_ends_however_little_is_known);
     RUN_TEST(who_has_the_turn_holds_up_nobody);
+    RUN_TEST(a_window_that_has_just_begun_goes_on);
     RUN_TEST(no_call_of_any_thread_is_lost);
     RUN_TEST(windows_end_while_others_count);
 }
