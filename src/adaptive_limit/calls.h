@@ -1,9 +1,11 @@
 /* The calls of the API. */
 
 /* The window is over, or `full`. The thread that takes the turn ends it. It asks again whether it
- * is over: another thread may have begun the next one since. The compare-exchange may fail for no
- * reason: the next sample will do. Acquire and release: what one turn has written is seen in the
- * next. A time that is none counts as the nearest that is, lest sums overflow. */
+ * is over: another thread may have begun the next one since. Whether it is full, it does not ask
+ * again: a thread that is late by a window of millions of calls may cut a settling time short. The
+ * compare-exchange may fail for no reason: the next sample will do. Acquire and release: what one
+ * turn has written is seen in the next. If a thread stops in its turn, the limit stays, and others
+ * count on. A time that is none counts as the nearest that is, lest sums overflow. */
 PLIM_SLOW_ void adaptive_over_(adaptive_limit *a, int64_t now_ns, bool full)
 {
     const int64_t last = INT64_MAX / 2, now = now_ns < 0 ? 0 : now_ns > last ? last : now_ns;
