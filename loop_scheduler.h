@@ -849,7 +849,7 @@ static inline void plim_thread_yield_(void)
  * inlined. Without optimisation all are inline only in name: then no compiler emits what a file
  * does not use. */
 #if defined(__OPTIMIZE__) && (defined(__GNUC__) || defined(__clang__))
-#define PLIM_SLOW_ __attribute__((noinline, cold, unused)) static
+#define PLIM_SLOW_ __attribute__((cold, unused)) static
 #define PLIM_CALLED_ __attribute__((noinline, unused)) static
 #define PLIM_HOT_ __attribute__((noinline, hot, unused)) static
 #define PLIM_FAST_ __attribute__((always_inline)) static inline
@@ -1242,6 +1242,16 @@ struct plim_counter {
 #endif
 };
 
+/* Requires that no other thread uses it yet, or any more. */
+static inline void plim_word_init_(plim_counter *c, uint64_t word)
+{
+    plim_store_relaxed_(&c->word, word);
+#ifdef PLIM_PARK_CND
+    plim_store_relaxed_(&c->lock, 0);
+    c->first = NULL;
+#endif
+}
+
 #ifndef PLIM_STARVING_MAX_ /* the explorer makes these two 1, to reach them with few threads */
 #define PLIM_STARVING_MAX_ 15u
 #define PLIM_TOKENS_MAX_ 15u
@@ -1500,6 +1510,23 @@ static inline plim_step plim_wait_step_(uint64_t w, int lane, bool aged, bool ex
 
 #ifndef PLIM_PARK_H_
 #define PLIM_PARK_H_
+
+/*
+ * Looking before sleeping. A wake-up across CPUs costs many times what a short wait does. So a
+ * thread looks for a while at what another is about to change, before it sleeps.
+ */
+#ifndef PLIM_SPIN
+#define PLIM_SPIN 100 /* looks, at most; 0 turns it off; may differ between files */
+#endif
+#define PLIM_SPIN_UNASKED_ 20 /* looks that cost less than any doubt whether they help */
+#define PLIM_SPIN_LONG_ 16    /* looks between two looks at the clock */
+#ifndef PLIM_TRY_NS_          /* a platform whose clock stands still while it looks makes it 0 */
+#define PLIM_TRY_NS_ PLIM_US(100) /* how long a look may take that is to get two threads in step */
+#endif
+
+/* A sleep that lasted less than this did not happen: the word had moved before the kernel looked,
+ * or a wake-up was under way already. */
+#define PLIM_HURRIED_NS_ PLIM_US(10)
 
 /*
  * Parking. plim_park_ returns when woken, when the deadline has passed, when that half of the word
@@ -1912,15 +1939,6 @@ PLIM_FAST_ bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_step 
  * Both change in the step that takes the permit or registers the waiter, so they cost none. Where
  * spinning never helps, it soon costs a throw of dice per wait, and a try in two thousand.
  */
-#ifndef PLIM_SPIN
-#define PLIM_SPIN 100 /* 0 turns it off; may differ between files */
-#endif
-#define PLIM_SPIN_UNASKED_ 20 /* looks that cost less than any doubt whether they help */
-#define PLIM_SPIN_LONG_ 16    /* looks of a try between two looks at the clock */
-#ifndef PLIM_TRY_NS_          /* a platform whose clock stands still while it looks makes it 0 */
-#define PLIM_TRY_NS_ PLIM_US(100)
-#endif
-
 enum { PLIM_UNSPUN_, PLIM_SPIN_LOST_, PLIM_SPIN_WON_, PLIM_TRY_LOST_, PLIM_TRY_WON_ };
 
 typedef struct plim_spun_ {
@@ -1953,10 +1971,6 @@ static inline uint64_t plim_learn_(uint64_t w, int how)
     }
     return (w & ~PLIM_SPIN_BITS_) | shy * PLIM_SHY_ONE_ | rare * PLIM_RARE_ONE_;
 }
-
-/* A sleep that lasted less than this did not happen: the word had moved before the kernel looked,
- * or a wake-up was under way already. */
-#define PLIM_HURRIED_NS_ PLIM_US(10)
 
 /* Looks for a while whether a permit gets free; returns the last word seen, and what came of it.
  * Only while nobody waits: those who do have been looking already, and permits are scarcer than
@@ -2088,11 +2102,7 @@ PLIM_SLOW_ int plim_acquire_slow_(plim_counter *c, uint32_t limit, int64_t timeo
 /* Requires that no other thread uses the counter yet, or any more. */
 static inline void plim_init_(plim_counter *c, uint32_t permits)
 {
-    plim_store_relaxed_(&c->word, permits * PLIM_PERMIT_ONE_);
-#ifdef PLIM_PARK_CND
-    plim_store_relaxed_(&c->lock, 0);
-    c->first = NULL;
-#endif
+    plim_word_init_(c, permits * PLIM_PERMIT_ONE_);
 }
 
 /* Takes a permit, if need be after a wait; at most `limit` threads wait at once. 0, ESHUTDOWN,
@@ -2231,21 +2241,127 @@ PLIM_FAST_ plim_node_ *plim_shift_(plim_list_ *list)
 #ifndef PLIM_WAITER_H_
 #define PLIM_WAITER_H_
 
+/* Between two looks; says whether to look on. After the first few looks it offers the CPU to the
+ * other thread. If a third one keeps it for long, the machine is busy, and a wake-up comes sooner
+ * than the next look would. Such an offer may take 100 us and more, so the last ones before the
+ * wait is to end (`until`) are left out. */
+static inline bool plim_look_on_(int look, int few, int64_t until)
+{
+    const int64_t long_ns = PLIM_US(100);
+    if (look < few) {
+        plim_pause_();
+        return true;
+    }
+    int64_t before = plim_now_();
+    if (until - before <= long_ns) {
+        return false;
+    }
+    plim_thread_yield_();
+    return plim_now_() - before < long_ns;
+}
+
+/* Looks for a while whether that is still 0. */
+static inline void plim_look_at_(PLIM_ATOMIC_(uint64_t) * what, int few, int64_t until)
+{
+    bool on = true;
+    for (int i = 0; on && i < PLIM_SPIN && plim_load_relaxed_(what) == 0; i++) {
+        on = plim_look_on_(i, few, until);
+    }
+}
+
+/*
+ * A latch: a counter that one thread waits for, and that another opens once. So it needs nothing of
+ * what a counter does for many, and uses two fields of the word: AVAILABLE is 1 when it is open, and
+ * WAITERS is 1 when its thread sleeps, or is about to.
+ *
+ * Why no opening is slept through. Both fields change by steps of one word. If the thread has
+ * registered first, the opener sees that, and calls. If the opener was first, the thread sees that
+ * when it registers. It sleeps on the half with AVAILABLE, so it does not fall asleep either if the
+ * latch is opened in between.
+ *
+ * Memory orders. Opening releases, and a wait that ends by it acquires. Opening is the last touch.
+ */
+PLIM_CALLED_ void plim_latch_open_(plim_counter *latch)
+{
+    uint64_t w = plim_load_relaxed_(&latch->word);
+    plim_step step;
+    do {
+        step = plim_answer_(w + PLIM_PERMIT_ONE_, 0);
+        step.wake_starving = plim_waiters_(w);
+    } while (!plim_commit_release_(latch, &w, step));
+}
+
+/* Looks for a while whether it gets open. One thread in 16 looks for PLIM_TRY_NS_: see "Spinning" in
+ * operations.h. */
+static inline uint64_t plim_latch_look_(plim_counter *latch, int64_t timeout_ns)
+{
+    uint64_t w = plim_load_relaxed_(&latch->word);
+    int64_t until = 0;
+    for (int i = 0, looks = PLIM_SPIN; PLIM_SPIN > 0 && w == 0; i++) {
+        if (i >= looks) {
+            int64_t now = plim_now_();
+            if (until == 0 && (now / 16 & 15) == 0) {
+                until = now + (timeout_ns < PLIM_TRY_NS_ ? timeout_ns : PLIM_TRY_NS_);
+            }
+            if (now >= until) {
+                break;
+            }
+            looks += PLIM_SPIN_LONG_;
+        }
+        plim_pause_();
+        w = plim_load_relaxed_(&latch->word);
+    }
+    return w;
+}
+
+/* Waits until it is open: 0, and then it is closed again; ETIMEDOUT. A timeout of 0 or less does not
+ * wait. `looks`: before it sleeps. */
+PLIM_SLOW_ int plim_latch_await_(plim_counter *latch, int64_t timeout_ns, bool looks)
+{
+    uint64_t w = looks ? plim_latch_look_(latch, timeout_ns) : plim_load_relaxed_(&latch->word);
+    int64_t deadline = PLIM_FOREVER;
+    bool expired = timeout_ns <= 0;
+    if (w == 0 && !expired) {
+        PLIM_PROBE_(wait_begin, latch, timeout_ns);
+        deadline =
+            timeout_ns == PLIM_FOREVER ? PLIM_FOREVER : plim_deadline_(plim_now_(), timeout_ns);
+    }
+    for (;;) {
+        if (plim_available_(w) > 0) { /* a permit that is there at the deadline is still taken */
+            if (plim_commit_acquire_(latch, &w, plim_answer_(0, 0))) {
+                return 0;
+            }
+        } else if (expired) {
+            if (plim_commit_relaxed_(latch, &w, plim_answer_(0, 0))) {
+                return ETIMEDOUT;
+            }
+        } else if (plim_waiters_(w) == 0) {
+            if (plim_commit_relaxed_(latch, &w, plim_answer_(PLIM_WAITERS_ONE_, 0))) {
+                w = PLIM_WAITERS_ONE_;
+            }
+        } else {
+            plim_park_(latch, PLIM_LANE_STARVING, plim_half_(w, PLIM_LANE_STARVING), deadline);
+            w = plim_load_relaxed_(&latch->word);
+            expired = deadline != PLIM_FOREVER && plim_now_() >= deadline;
+        }
+    }
+}
+
 /*
  * A waiter. It lives on its owner's stack and is a member of at most one list, under the lock. (A
  * caller of a bulkhead waits by another node, and uses this one to be woken.) If `notify` is set,
- * it is no thread but a coroutine. Then `notify` is called instead of `wake`, see await.h.
+ * it is no thread but a coroutine. Then `notify` is called, and `wake` is not opened, see await.h.
  *
  * Its end is decided once, by `state`. A thread that ends the wait changes WAITING to ENDED under
- * the lock and takes the waiter off its list. It gives `wake` its permit after the lock has been
- * released, which is the last touch. A wait that times out changes WAITING to LEAVING, and takes
- * itself off the list, under the lock. So a thread whose wait was ended does not touch the object
- * any more. A thread that leaves by itself counts as waiting until it is gone.
+ * the lock and takes the waiter off its list. It opens `wake` after the lock has been released,
+ * which is the last touch. A wait that times out changes WAITING to LEAVING, and takes itself off
+ * the list, under the lock. So a thread whose wait was ended does not touch the object any more. A
+ * thread that leaves by itself counts as waiting until it is gone.
  */
 typedef struct plim_waiter_ {
     plim_node_ node; /* the first member: a node of a list of waiters is one */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) state;
-    plim_counter wake;
+    plim_counter wake; /* a latch */
     int answer;
     void (*notify)(struct plim_waiter_ *self); /* NULL: a thread sleeps on `wake` */
 } plim_waiter_;
@@ -2255,7 +2371,7 @@ enum { PLIM_WAITING_, PLIM_ENDED_, PLIM_LEAVING_ };
 static inline void plim_waiter_init_(plim_waiter_ *waiter)
 {
     plim_store_relaxed_(&waiter->state, PLIM_WAITING_);
-    plim_init_(&waiter->wake, 0);
+    plim_word_init_(&waiter->wake, 0);
     waiter->answer = 0;
     waiter->notify = NULL;
 }
@@ -2274,7 +2390,7 @@ static inline bool plim_decide_(plim_waiter_ *waiter, uint64_t end)
 }
 
 /* Ends the wait of a waiter on that list, unless it is leaving by itself. It is woken when the
- * section is over, see plim_gate_unlock_. */
+ * section is over, see plim_wake_all_. */
 static inline bool plim_end_wait_(plim_list_ *woken, plim_list_ *list, plim_waiter_ *waiter,
                                   int answer)
 {
@@ -2300,37 +2416,29 @@ PLIM_SLOW_ uint32_t plim_end_waits_(plim_list_ *woken, plim_list_ *list, int ans
 
 /* Sleeps until the wait is ended and returns its answer; or ETIMEDOUT, and then the waiter has to
  * be taken off its list. */
-PLIM_SLOW_ int plim_sleep_(plim_waiter_ *self, int64_t timeout_ns, bool spin)
+PLIM_SLOW_ int plim_sleep_(plim_waiter_ *self, int64_t timeout_ns, bool looks)
 {
-    int error = spin ? plim_acquire_(&self->wake, PLIM_WAITERS_MAX, timeout_ns)
-                     : plim_acquire_unspun_(&self->wake, PLIM_WAITERS_MAX, timeout_ns,
-                                            plim_load_relaxed_(&self->wake.word));
-    if (error != 0) {
+    if (plim_latch_await_(&self->wake, timeout_ns, looks) != 0) {
         if (plim_decide_(self, PLIM_LEAVING_)) {
             return ETIMEDOUT;
         }
-        plim_acquire_(&self->wake, PLIM_WAITERS_MAX, PLIM_FOREVER);
+        plim_latch_await_(&self->wake, PLIM_FOREVER, true); /* it is about to be opened */
     }
     return self->answer;
 }
 
-/* Between two looks at something that another thread is about to change; says whether to look on.
- * After the first few looks it offers the CPU to that thread. If another thread keeps it for long,
- * the machine is busy, and a wake-up comes sooner than the next look would. Such an offer may take
- * 100 us and more, so the last ones before the wait is to end (`until`) are left out. */
-static inline bool plim_look_on_(int look, int few, int64_t until)
+/* Wakes those whose waits a section has ended. When it is over: a wake-up may be a system call. */
+PLIM_CALLED_ void plim_wake_all_(plim_node_ *at)
 {
-    const int64_t long_ns = PLIM_US(100);
-    if (look < few) {
-        plim_pause_();
-        return true;
+    for (plim_node_ *next; at != NULL; at = next) {
+        plim_waiter_ *waiter = (plim_waiter_ *)(void *)at;
+        next = at->next; /* before it wakes: then its frame is gone */
+        if (waiter->notify != NULL) {
+            waiter->notify(waiter);
+        } else {
+            plim_latch_open_(&waiter->wake);
+        }
     }
-    int64_t before = plim_now_();
-    if (until - before <= long_ns) {
-        return false;
-    }
-    plim_thread_yield_();
-    return plim_now_() - before < long_ns;
 }
 
 #endif /* PLIM_WAITER_H_ */
@@ -4334,10 +4442,7 @@ PLIM_SLOW_ void loop_scheduler_unlock_and_wake_(loop_scheduler *l)
         plim_end_waits_(&woken, &l->waiters_, 0);
     }
     loop_scheduler_unlock_(l);
-    for (plim_node_ *next, *at = woken.first; at != NULL; at = next) {
-        next = at->next; /* before it wakes: then its frame is gone */
-        loop_scheduler_release_(&((plim_waiter_ *)(void *)at)->wake);
-    }
+    plim_wake_all_(woken.first);
 }
 
 /* And stops running it. Once the lock is released, another thread may run, close and destroy it. */
@@ -4699,7 +4804,7 @@ typedef struct loop_scheduler_call_ {
     void *arg;
     int result, answer;
     plim_place_ *here; /* that waits for it, or NULL */
-    plim_counter end;  /* gets its permit when it is over: the last touch */
+    plim_counter end;  /* a latch, opened when it is over: the last touch */
 } loop_scheduler_call_;
 
 /* Its task: calls the function, and lets the caller go on. */
@@ -4711,7 +4816,7 @@ static inline void loop_scheduler_called_(loop_scheduler_task *task, int status)
         call->result = call->fn(call->arg);
     }
     plim_wait_over_(call->here);
-    loop_scheduler_release_(&call->end);
+    plim_latch_open_(&call->end);
 }
 
 /* The tasks that are in the word. By a step that changes nothing: it acquires what came with them.
@@ -4767,7 +4872,7 @@ PLIM_SLOW_ int loop_scheduler_call_slow_(loop_scheduler *l, int (*fn)(void *), v
     memset((void *)&call, 0, sizeof call);
     call.fn = fn;
     call.arg = arg;
-    plim_init_(&call.end, 0);
+    plim_word_init_(&call.end, 0);
     plim_place_ *here = *l->place_.here();
     if (!plim_may_wait_(here, &l->place_.goal, NULL)) {
         return EDEADLK;
@@ -4777,7 +4882,7 @@ PLIM_SLOW_ int loop_scheduler_call_slow_(loop_scheduler *l, int (*fn)(void *), v
     int error = loop_scheduler_push_(l, &call.task, false);
     if (error != 0) {
         error = loop_scheduler_refuse_(l, error);
-    } else if (plim_acquire_(&call.end, PLIM_WAITERS_MAX, timeout_ns) == 0) {
+    } else if (plim_latch_await_(&call.end, timeout_ns, true) == 0) {
         error = call.answer;
     } else {
         loop_scheduler_lock_(l);
@@ -4791,7 +4896,7 @@ PLIM_SLOW_ int loop_scheduler_call_slow_(loop_scheduler *l, int (*fn)(void *), v
         if (waits) {
             error = ETIMEDOUT;
         } else {
-            plim_acquire_(&call.end, PLIM_WAITERS_MAX, PLIM_FOREVER);
+            plim_latch_await_(&call.end, PLIM_FOREVER, true);
             error = call.answer;
         }
     }
@@ -5828,7 +5933,7 @@ PLIM_SLOW_ int loop_scheduler_destroy_(loop_scheduler *l)
 
 /* A child that was forked inside a task still stands in the place of the parent's loop. If that
  * loop is made anew there, the thread must not find it twice on its way out. */
-PLIM_SLOW_ void loop_scheduler_forget_place_(loop_scheduler *l, plim_place_ **at)
+PLIM_CALLED_ void loop_scheduler_forget_place_(loop_scheduler *l, plim_place_ **at)
 {
     while (*at != NULL && *at != &l->place_) {
         at = &(*at)->outer;

@@ -547,7 +547,7 @@ static inline void plim_thread_yield_(void)
  * inlined. Without optimisation all are inline only in name: then no compiler emits what a file
  * does not use. */
 #if defined(__OPTIMIZE__) && (defined(__GNUC__) || defined(__clang__))
-#define PLIM_SLOW_ __attribute__((noinline, cold, unused)) static
+#define PLIM_SLOW_ __attribute__((cold, unused)) static
 #define PLIM_CALLED_ __attribute__((noinline, unused)) static
 #define PLIM_HOT_ __attribute__((noinline, hot, unused)) static
 #define PLIM_FAST_ __attribute__((always_inline)) static inline
@@ -940,6 +940,16 @@ struct plim_counter {
 #endif
 };
 
+/* Requires that no other thread uses it yet, or any more. */
+static inline void plim_word_init_(plim_counter *c, uint64_t word)
+{
+    plim_store_relaxed_(&c->word, word);
+#ifdef PLIM_PARK_CND
+    plim_store_relaxed_(&c->lock, 0);
+    c->first = NULL;
+#endif
+}
+
 #ifndef PLIM_STARVING_MAX_ /* the explorer makes these two 1, to reach them with few threads */
 #define PLIM_STARVING_MAX_ 15u
 #define PLIM_TOKENS_MAX_ 15u
@@ -1198,6 +1208,23 @@ static inline plim_step plim_wait_step_(uint64_t w, int lane, bool aged, bool ex
 
 #ifndef PLIM_PARK_H_
 #define PLIM_PARK_H_
+
+/*
+ * Looking before sleeping. A wake-up across CPUs costs many times what a short wait does. So a
+ * thread looks for a while at what another is about to change, before it sleeps.
+ */
+#ifndef PLIM_SPIN
+#define PLIM_SPIN 100 /* looks, at most; 0 turns it off; may differ between files */
+#endif
+#define PLIM_SPIN_UNASKED_ 20 /* looks that cost less than any doubt whether they help */
+#define PLIM_SPIN_LONG_ 16    /* looks between two looks at the clock */
+#ifndef PLIM_TRY_NS_          /* a platform whose clock stands still while it looks makes it 0 */
+#define PLIM_TRY_NS_ PLIM_US(100) /* how long a look may take that is to get two threads in step */
+#endif
+
+/* A sleep that lasted less than this did not happen: the word had moved before the kernel looked,
+ * or a wake-up was under way already. */
+#define PLIM_HURRIED_NS_ PLIM_US(10)
 
 /*
  * Parking. plim_park_ returns when woken, when the deadline has passed, when that half of the word
@@ -1610,15 +1637,6 @@ PLIM_FAST_ bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_step 
  * Both change in the step that takes the permit or registers the waiter, so they cost none. Where
  * spinning never helps, it soon costs a throw of dice per wait, and a try in two thousand.
  */
-#ifndef PLIM_SPIN
-#define PLIM_SPIN 100 /* 0 turns it off; may differ between files */
-#endif
-#define PLIM_SPIN_UNASKED_ 20 /* looks that cost less than any doubt whether they help */
-#define PLIM_SPIN_LONG_ 16    /* looks of a try between two looks at the clock */
-#ifndef PLIM_TRY_NS_          /* a platform whose clock stands still while it looks makes it 0 */
-#define PLIM_TRY_NS_ PLIM_US(100)
-#endif
-
 enum { PLIM_UNSPUN_, PLIM_SPIN_LOST_, PLIM_SPIN_WON_, PLIM_TRY_LOST_, PLIM_TRY_WON_ };
 
 typedef struct plim_spun_ {
@@ -1651,10 +1669,6 @@ static inline uint64_t plim_learn_(uint64_t w, int how)
     }
     return (w & ~PLIM_SPIN_BITS_) | shy * PLIM_SHY_ONE_ | rare * PLIM_RARE_ONE_;
 }
-
-/* A sleep that lasted less than this did not happen: the word had moved before the kernel looked,
- * or a wake-up was under way already. */
-#define PLIM_HURRIED_NS_ PLIM_US(10)
 
 /* Looks for a while whether a permit gets free; returns the last word seen, and what came of it.
  * Only while nobody waits: those who do have been looking already, and permits are scarcer than
@@ -1786,11 +1800,7 @@ PLIM_SLOW_ int plim_acquire_slow_(plim_counter *c, uint32_t limit, int64_t timeo
 /* Requires that no other thread uses the counter yet, or any more. */
 static inline void plim_init_(plim_counter *c, uint32_t permits)
 {
-    plim_store_relaxed_(&c->word, permits * PLIM_PERMIT_ONE_);
-#ifdef PLIM_PARK_CND
-    plim_store_relaxed_(&c->lock, 0);
-    c->first = NULL;
-#endif
+    plim_word_init_(c, permits * PLIM_PERMIT_ONE_);
 }
 
 /* Takes a permit, if need be after a wait; at most `limit` threads wait at once. 0, ESHUTDOWN,

@@ -597,7 +597,7 @@ static inline void plim_thread_yield_(void)
  * inlined. Without optimisation all are inline only in name: then no compiler emits what a file
  * does not use. */
 #if defined(__OPTIMIZE__) && (defined(__GNUC__) || defined(__clang__))
-#define PLIM_SLOW_ __attribute__((noinline, cold, unused)) static
+#define PLIM_SLOW_ __attribute__((cold, unused)) static
 #define PLIM_CALLED_ __attribute__((noinline, unused)) static
 #define PLIM_HOT_ __attribute__((noinline, hot, unused)) static
 #define PLIM_FAST_ __attribute__((always_inline)) static inline
@@ -990,6 +990,16 @@ struct plim_counter {
 #endif
 };
 
+/* Requires that no other thread uses it yet, or any more. */
+static inline void plim_word_init_(plim_counter *c, uint64_t word)
+{
+    plim_store_relaxed_(&c->word, word);
+#ifdef PLIM_PARK_CND
+    plim_store_relaxed_(&c->lock, 0);
+    c->first = NULL;
+#endif
+}
+
 #ifndef PLIM_STARVING_MAX_ /* the explorer makes these two 1, to reach them with few threads */
 #define PLIM_STARVING_MAX_ 15u
 #define PLIM_TOKENS_MAX_ 15u
@@ -1248,6 +1258,23 @@ static inline plim_step plim_wait_step_(uint64_t w, int lane, bool aged, bool ex
 
 #ifndef PLIM_PARK_H_
 #define PLIM_PARK_H_
+
+/*
+ * Looking before sleeping. A wake-up across CPUs costs many times what a short wait does. So a
+ * thread looks for a while at what another is about to change, before it sleeps.
+ */
+#ifndef PLIM_SPIN
+#define PLIM_SPIN 100 /* looks, at most; 0 turns it off; may differ between files */
+#endif
+#define PLIM_SPIN_UNASKED_ 20 /* looks that cost less than any doubt whether they help */
+#define PLIM_SPIN_LONG_ 16    /* looks between two looks at the clock */
+#ifndef PLIM_TRY_NS_          /* a platform whose clock stands still while it looks makes it 0 */
+#define PLIM_TRY_NS_ PLIM_US(100) /* how long a look may take that is to get two threads in step */
+#endif
+
+/* A sleep that lasted less than this did not happen: the word had moved before the kernel looked,
+ * or a wake-up was under way already. */
+#define PLIM_HURRIED_NS_ PLIM_US(10)
 
 /*
  * Parking. plim_park_ returns when woken, when the deadline has passed, when that half of the word
@@ -1619,310 +1646,6 @@ PLIM_FAST_ bool plim_commit_release_(plim_counter *c, uint64_t *seen, plim_step 
 
 #endif /* PLIM_PARK_H_ */
 
-/* ==== src/core/operations.h =================================================================== */
-
-#ifndef PLIM_OPERATIONS_H_
-#define PLIM_OPERATIONS_H_
-
-/*
- * What can be done with a counter: load, transition, commit; and the loop of a thread that waits.
- */
-
-/* A waiter is promoted to the starving lane when it is woken and finds nothing. It must have waited
- * this long for each thread that waits, itself included. If the time were the same for all,
- * everybody would be promoted as soon as a turn of all waiters takes longer. Then every permit
- * would be handed over at the speed of a wake-up.
- *
- * Why nobody starves. Promotion comes with a wake-up, never by an alarm, and Linux wakes the thread
- * that has slept longest. (So does PLIM_PARK_CND; other systems do not say.) So waiters notice
- * their age in the order of arrival, and two releases that find nobody starving are enough to serve
- * the oldest. The first wakes it. If a newcomer is faster, the oldest is promoted, and the second
- * is owed to it. One that is woken too young goes to sleep behind the others. With alarms the young
- * would be promoted beside the old. Those who come back after each turn would fill the lane's few
- * places, and the rest would sleep for ever. */
-#define PLIM_PATIENCE_NS_ PLIM_US(500)
-
-/*
- * Spinning. A wake-up across CPUs costs many times what a short hold does. So a thread that finds
- * no permit looks at the word for a while before it sleeps. That is worth it only if another CPU
- * gives the permit in the meantime. The thread cannot know that: there may be one CPU, or the giver
- * may have to be woken first. So each counter remembers in SPIN how its last spins ended.
- *
- * SHY   2 bits. At 0 and 1 a spin looks PLIM_SPIN times, at 2 a quarter of that, at 3 not at all.
- *       One that fails adds 1, one that sees a permit takes 1 off.
- * RARE  2 bits. After a failed spin, one thread in 16, 32, 64 or 2048 goes on for PLIM_TRY_NS_: it
- *       tries. Without that, two threads that hand over to each other and have once lost step never
- *       find it again. Each wake-up takes longer than the other side looks, so that side sleeps,
- *       too, and needs a wake-up again. A try adds 1, whatever its end, because a permit that comes
- *       so late is no gain by itself. A spin that sees a permit makes it 0. A try that sees one
- *       makes SHY 1: if the two are in step now, the next spins prove it.
- *
- * Both change in the step that takes the permit or registers the waiter, so they cost none. Where
- * spinning never helps, it soon costs a throw of dice per wait, and a try in two thousand.
- */
-#ifndef PLIM_SPIN
-#define PLIM_SPIN 100 /* 0 turns it off; may differ between files */
-#endif
-#define PLIM_SPIN_UNASKED_ 20 /* looks that cost less than any doubt whether they help */
-#define PLIM_SPIN_LONG_ 16    /* looks of a try between two looks at the clock */
-#ifndef PLIM_TRY_NS_          /* a platform whose clock stands still while it looks makes it 0 */
-#define PLIM_TRY_NS_ PLIM_US(100)
-#endif
-
-enum { PLIM_UNSPUN_, PLIM_SPIN_LOST_, PLIM_SPIN_WON_, PLIM_TRY_LOST_, PLIM_TRY_WON_ };
-
-typedef struct plim_spun_ {
-    int how;     /* one of those */
-    int64_t now; /* when it ended, or 0 if it took no look at the clock */
-} plim_spun_;
-
-/* Writes into the word how a spin ended. */
-static inline uint64_t plim_learn_(uint64_t w, int how)
-{
-    uint32_t shy = plim_shy_(w), rare = plim_rare_(w);
-    switch (how) {
-    case PLIM_SPIN_WON_:
-        shy -= shy > 0;
-        rare = 0;
-        break;
-    case PLIM_TRY_WON_:
-        shy = 1;
-        rare += rare < 3;
-        break;
-    case PLIM_TRY_LOST_:
-        rare += rare < 3;
-        shy += shy < 3;
-        break;
-    case PLIM_SPIN_LOST_:
-        shy += shy < 3;
-        break;
-    default:
-        return w;
-    }
-    return (w & ~PLIM_SPIN_BITS_) | shy * PLIM_SHY_ONE_ | rare * PLIM_RARE_ONE_;
-}
-
-/* A sleep that lasted less than this did not happen: the word had moved before the kernel looked,
- * or a wake-up was under way already. */
-#define PLIM_HURRIED_NS_ PLIM_US(10)
-
-/* Looks for a while whether a permit gets free; returns the last word seen, and what came of it.
- * Only while nobody waits: those who do have been looking already, and permits are scarcer than
- * CPUs. (Between processes they may be dead, so there it does not matter.) */
-PLIM_SLOW_ uint64_t plim_spin_(plim_counter *c, uint64_t w, int64_t timeout_ns, plim_spun_ *spun)
-{
-    int looks = plim_shy_(w) < 2 ? PLIM_SPIN : plim_shy_(w) == 2 ? PLIM_SPIN / 4 : 0;
-    uint64_t one_in = plim_rare_(w) < 3 ? (uint64_t)16 << plim_rare_(w) : 2048;
-    int64_t until = 0; /* of a try */
-    for (int i = 0; PLIM_SPIN > 0; i++) {
-        if (plim_free_(w) > 0) {
-            spun->how = i == 0 ? PLIM_UNSPUN_ : until == 0 ? PLIM_SPIN_WON_ : PLIM_TRY_WON_;
-            break;
-        }
-        if (plim_closed_(w) || (!PLIM_SHARED_ && plim_waiters_(w) != 0)) {
-            break; /* it was not to be seen how it ends */
-        }
-        if (i >= looks) {
-            spun->now = plim_now_();
-            /* The clock's digits are dice enough, and need no state; its last may not move. */
-            if (until == 0 && ((uint64_t)spun->now / 16 & (one_in - 1)) == 0) {
-                until = spun->now + (timeout_ns < PLIM_TRY_NS_ ? timeout_ns : PLIM_TRY_NS_);
-            }
-            if (spun->now >= until) {
-                spun->how = until == 0 ? PLIM_SPIN_LOST_ : PLIM_TRY_LOST_;
-                break;
-            }
-            looks += PLIM_SPIN_LONG_; /* between two looks at the clock */
-        }
-        plim_pause_();
-        w = plim_load_relaxed_(&c->word);
-    }
-    return w;
-}
-
-/* When a sleep is over at the latest. Between processes it is short, since the wake-up call may
- * have gone to one that died before it could act on it. */
-static inline int64_t plim_sleep_until_(int64_t now, int64_t deadline)
-{
-    return PLIM_SHARED_ && deadline - now > PLIM_SHARED_NAP_NS_ ? now + PLIM_SHARED_NAP_NS_
-                                                                : deadline;
-}
-
-/*
- * Waits as a registered waiter, until the wait ends one way or another.
- *
- * Where permits change hands faster than a thread can fall asleep, a woken waiter that finds none
- * is caught in a bad cycle. It uses up its token and goes to sleep. A release issues the token
- * again, with a system call, and so the sleep ends before it began. Both sides then pay a system
- * call per permit.
- *
- * The way out is to keep the token for a nap, a short sleep that no thread ends. Releases issue no
- * wake-up as long as the token is out, and the waiter looks again by itself. It naps only if its
- * last sleep was over at once and still there is no permit. So when holds are long enough to sleep
- * through, no thread naps while a permit is free.
- */
-PLIM_SLOW_ int plim_wait_registered_(plim_counter *c, int64_t now, int64_t deadline)
-{
-    const int64_t since = now;
-    int lane = PLIM_LANE_NORMAL;
-    bool hurried = false;
-    uint64_t w = plim_load_relaxed_(&c->word);
-    for (;;) {
-        int64_t promotion = since + PLIM_PATIENCE_NS_ * (int64_t)plim_waiters_(w);
-        plim_step step = plim_wait_step_(w, lane, now >= promotion, now >= deadline);
-        if (step.answer == PLIM_SLEEPS_) {
-            int64_t before = now, until = plim_sleep_until_(now, deadline);
-            int half = PLIM_SHARED_ ? PLIM_LANE_STARVING : lane; /* J: all on the high one */
-            plim_park_(c, half, plim_half_(w, half), until);
-            w = plim_load_relaxed_(&c->word);
-            now = plim_now_();
-            hurried = now - before < PLIM_HURRIED_NS_;
-        } else if (step.answer == PLIM_WAITS_ && hurried) {
-            int64_t until = now + PLIM_NAP_NS_;
-            plim_nap_(until < deadline ? until : deadline);
-            w = plim_load_relaxed_(&c->word);
-            now = plim_now_();
-            hurried = false;
-        } else if (step.answer == 0 ? plim_commit_acquire_(c, &w, step)
-                                    : plim_commit_relaxed_(c, &w, step)) {
-            if (step.answer >= 0) {
-                return step.answer;
-            }
-            lane = step.answer == PLIM_PROMOTED_ ? PLIM_LANE_STARVING : lane;
-            w = step.word;
-        }
-    }
-}
-
-/* Takes a permit, or waits for one; `spun` says how looking for it went. */
-PLIM_SLOW_ int plim_acquire_spun_(plim_counter *c, uint32_t limit, int64_t timeout_ns, uint64_t w,
-                                  plim_spun_ spun)
-{
-    for (;;) {
-        plim_step step = timeout_ns > 0 ? plim_admit_step_(w, limit) : plim_take_step_(w, 1);
-        if (step.answer > 0) {
-            return step.answer == EAGAIN && timeout_ns <= 0 ? ETIMEDOUT : step.answer;
-        }
-        step.word = plim_learn_(step.word, spun.how);
-        if (step.answer == 0) {
-            if (plim_commit_acquire_(c, &w, step)) {
-                return 0;
-            }
-        } else if (plim_commit_relaxed_(c, &w, step)) {
-            int64_t now = spun.now != 0 ? spun.now : plim_now_();
-            PLIM_PROBE_(wait_begin, c, timeout_ns);
-            const int answer = plim_wait_registered_(c, now, plim_deadline_(now, timeout_ns));
-            PLIM_PROBE_(wait_end, c, answer);
-            return answer;
-        }
-    }
-}
-
-/* Takes a permit, or waits for one without looking for long. */
-PLIM_SLOW_ int plim_acquire_unspun_(plim_counter *c, uint32_t limit, int64_t timeout_ns, uint64_t w)
-{
-    const plim_spun_ unspun = {PLIM_UNSPUN_, 0};
-    return plim_acquire_spun_(c, limit, timeout_ns, w, unspun);
-}
-
-PLIM_SLOW_ int plim_acquire_slow_(plim_counter *c, uint32_t limit, int64_t timeout_ns)
-{
-    plim_spun_ spun = {PLIM_UNSPUN_, 0};
-    uint64_t w = plim_load_relaxed_(&c->word);
-    w = timeout_ns > 0 ? plim_spin_(c, w, timeout_ns, &spun) : w;
-    return plim_acquire_spun_(c, limit, timeout_ns, w, spun);
-}
-
-/* Requires that no other thread uses the counter yet, or any more. */
-static inline void plim_init_(plim_counter *c, uint32_t permits)
-{
-    plim_store_relaxed_(&c->word, permits * PLIM_PERMIT_ONE_);
-#ifdef PLIM_PARK_CND
-    plim_store_relaxed_(&c->lock, 0);
-    c->first = NULL;
-#endif
-}
-
-/* Takes a permit, if need be after a wait; at most `limit` threads wait at once. 0, ESHUTDOWN,
- * EAGAIN (that many wait), ETIMEDOUT. A timeout of 0 or less neither waits nor spins. */
-static inline int plim_acquire_(plim_counter *c, uint32_t limit, int64_t timeout_ns)
-{
-    uint64_t w = plim_load_relaxed_(&c->word);
-    plim_step step = plim_take_step_(w, 1);
-    if (PLIM_LIKELY_(step.answer == 0) && PLIM_LIKELY_(plim_commit_acquire_(c, &w, step))) {
-        return 0;
-    }
-    return plim_acquire_slow_(c, limit, timeout_ns);
-}
-
-/* Takes n permits or none, without waiting: 0, ESHUTDOWN, EAGAIN. */
-PLIM_FAST_ int plim_try_acquire_(plim_counter *c, uint32_t n)
-{
-    uint64_t w = plim_load_relaxed_(&c->word);
-    for (;;) {
-        plim_step step = plim_take_step_(w, n);
-        if (step.answer != 0 || PLIM_LIKELY_(plim_commit_acquire_(c, &w, step))) {
-            return step.answer; /* definite: only a changed word is another try */
-        }
-    }
-}
-
-PLIM_SLOW_ int plim_release_slow_(plim_counter *c, uint32_t n)
-{
-    uint64_t w = plim_load_relaxed_(&c->word);
-    for (;;) {
-        plim_step step = plim_put_step_(w, n);
-        if (step.answer != 0 || plim_commit_release_(c, &w, step)) {
-            return step.answer;
-        }
-    }
-}
-
-/* Gives n permits and wakes whom they concern: 0, EOVERFLOW. */
-PLIM_FAST_ int plim_release_(plim_counter *c, uint32_t n)
-{
-    uint64_t w = plim_load_relaxed_(&c->word);
-    if (PLIM_LIKELY_(plim_waiters_(w) == 0)) {
-        plim_step step = plim_put_step_(w, n);
-        if (PLIM_LIKELY_(step.answer == 0) && PLIM_LIKELY_(plim_commit_release_(c, &w, step))) {
-            return 0;
-        }
-    }
-    return plim_release_slow_(c, n);
-}
-
-static inline int plim_reduce_(plim_counter *c, uint32_t n)
-{
-    uint64_t w = plim_load_relaxed_(&c->word);
-    for (;;) {
-        plim_step step = plim_reduce_step_(w, n);
-        if (step.answer != 0 || plim_commit_relaxed_(c, &w, step)) {
-            return step.answer;
-        }
-    }
-}
-
-static inline uint32_t plim_drain_(plim_counter *c)
-{
-    uint64_t w = plim_load_relaxed_(&c->word);
-    for (;;) {
-        plim_step step = plim_drain_step_(w);
-        if (step.answer == 0 || plim_commit_acquire_(c, &w, step)) {
-            return (uint32_t)step.answer;
-        }
-    }
-}
-
-static inline void plim_close_(plim_counter *c)
-{
-    uint64_t w = plim_load_relaxed_(&c->word);
-    while (!plim_closed_(w) && !plim_commit_relaxed_(c, &w, plim_close_step_(w))) {
-        continue;
-    }
-}
-
-#endif /* PLIM_OPERATIONS_H_ */
-
 /* ==== src/core/list.h ========================================================================= */
 
 #ifndef PLIM_LIST_H_
@@ -1979,21 +1702,127 @@ PLIM_FAST_ plim_node_ *plim_shift_(plim_list_ *list)
 #ifndef PLIM_WAITER_H_
 #define PLIM_WAITER_H_
 
+/* Between two looks; says whether to look on. After the first few looks it offers the CPU to the
+ * other thread. If a third one keeps it for long, the machine is busy, and a wake-up comes sooner
+ * than the next look would. Such an offer may take 100 us and more, so the last ones before the
+ * wait is to end (`until`) are left out. */
+static inline bool plim_look_on_(int look, int few, int64_t until)
+{
+    const int64_t long_ns = PLIM_US(100);
+    if (look < few) {
+        plim_pause_();
+        return true;
+    }
+    int64_t before = plim_now_();
+    if (until - before <= long_ns) {
+        return false;
+    }
+    plim_thread_yield_();
+    return plim_now_() - before < long_ns;
+}
+
+/* Looks for a while whether that is still 0. */
+static inline void plim_look_at_(PLIM_ATOMIC_(uint64_t) * what, int few, int64_t until)
+{
+    bool on = true;
+    for (int i = 0; on && i < PLIM_SPIN && plim_load_relaxed_(what) == 0; i++) {
+        on = plim_look_on_(i, few, until);
+    }
+}
+
+/*
+ * A latch: a counter that one thread waits for, and that another opens once. So it needs nothing of
+ * what a counter does for many, and uses two fields of the word: AVAILABLE is 1 when it is open, and
+ * WAITERS is 1 when its thread sleeps, or is about to.
+ *
+ * Why no opening is slept through. Both fields change by steps of one word. If the thread has
+ * registered first, the opener sees that, and calls. If the opener was first, the thread sees that
+ * when it registers. It sleeps on the half with AVAILABLE, so it does not fall asleep either if the
+ * latch is opened in between.
+ *
+ * Memory orders. Opening releases, and a wait that ends by it acquires. Opening is the last touch.
+ */
+PLIM_CALLED_ void plim_latch_open_(plim_counter *latch)
+{
+    uint64_t w = plim_load_relaxed_(&latch->word);
+    plim_step step;
+    do {
+        step = plim_answer_(w + PLIM_PERMIT_ONE_, 0);
+        step.wake_starving = plim_waiters_(w);
+    } while (!plim_commit_release_(latch, &w, step));
+}
+
+/* Looks for a while whether it gets open. One thread in 16 looks for PLIM_TRY_NS_: see "Spinning" in
+ * operations.h. */
+static inline uint64_t plim_latch_look_(plim_counter *latch, int64_t timeout_ns)
+{
+    uint64_t w = plim_load_relaxed_(&latch->word);
+    int64_t until = 0;
+    for (int i = 0, looks = PLIM_SPIN; PLIM_SPIN > 0 && w == 0; i++) {
+        if (i >= looks) {
+            int64_t now = plim_now_();
+            if (until == 0 && (now / 16 & 15) == 0) {
+                until = now + (timeout_ns < PLIM_TRY_NS_ ? timeout_ns : PLIM_TRY_NS_);
+            }
+            if (now >= until) {
+                break;
+            }
+            looks += PLIM_SPIN_LONG_;
+        }
+        plim_pause_();
+        w = plim_load_relaxed_(&latch->word);
+    }
+    return w;
+}
+
+/* Waits until it is open: 0, and then it is closed again; ETIMEDOUT. A timeout of 0 or less does not
+ * wait. `looks`: before it sleeps. */
+PLIM_SLOW_ int plim_latch_await_(plim_counter *latch, int64_t timeout_ns, bool looks)
+{
+    uint64_t w = looks ? plim_latch_look_(latch, timeout_ns) : plim_load_relaxed_(&latch->word);
+    int64_t deadline = PLIM_FOREVER;
+    bool expired = timeout_ns <= 0;
+    if (w == 0 && !expired) {
+        PLIM_PROBE_(wait_begin, latch, timeout_ns);
+        deadline =
+            timeout_ns == PLIM_FOREVER ? PLIM_FOREVER : plim_deadline_(plim_now_(), timeout_ns);
+    }
+    for (;;) {
+        if (plim_available_(w) > 0) { /* a permit that is there at the deadline is still taken */
+            if (plim_commit_acquire_(latch, &w, plim_answer_(0, 0))) {
+                return 0;
+            }
+        } else if (expired) {
+            if (plim_commit_relaxed_(latch, &w, plim_answer_(0, 0))) {
+                return ETIMEDOUT;
+            }
+        } else if (plim_waiters_(w) == 0) {
+            if (plim_commit_relaxed_(latch, &w, plim_answer_(PLIM_WAITERS_ONE_, 0))) {
+                w = PLIM_WAITERS_ONE_;
+            }
+        } else {
+            plim_park_(latch, PLIM_LANE_STARVING, plim_half_(w, PLIM_LANE_STARVING), deadline);
+            w = plim_load_relaxed_(&latch->word);
+            expired = deadline != PLIM_FOREVER && plim_now_() >= deadline;
+        }
+    }
+}
+
 /*
  * A waiter. It lives on its owner's stack and is a member of at most one list, under the lock. (A
  * caller of a bulkhead waits by another node, and uses this one to be woken.) If `notify` is set,
- * it is no thread but a coroutine. Then `notify` is called instead of `wake`, see await.h.
+ * it is no thread but a coroutine. Then `notify` is called, and `wake` is not opened, see await.h.
  *
  * Its end is decided once, by `state`. A thread that ends the wait changes WAITING to ENDED under
- * the lock and takes the waiter off its list. It gives `wake` its permit after the lock has been
- * released, which is the last touch. A wait that times out changes WAITING to LEAVING, and takes
- * itself off the list, under the lock. So a thread whose wait was ended does not touch the object
- * any more. A thread that leaves by itself counts as waiting until it is gone.
+ * the lock and takes the waiter off its list. It opens `wake` after the lock has been released,
+ * which is the last touch. A wait that times out changes WAITING to LEAVING, and takes itself off
+ * the list, under the lock. So a thread whose wait was ended does not touch the object any more. A
+ * thread that leaves by itself counts as waiting until it is gone.
  */
 typedef struct plim_waiter_ {
     plim_node_ node; /* the first member: a node of a list of waiters is one */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) state;
-    plim_counter wake;
+    plim_counter wake; /* a latch */
     int answer;
     void (*notify)(struct plim_waiter_ *self); /* NULL: a thread sleeps on `wake` */
 } plim_waiter_;
@@ -2003,7 +1832,7 @@ enum { PLIM_WAITING_, PLIM_ENDED_, PLIM_LEAVING_ };
 static inline void plim_waiter_init_(plim_waiter_ *waiter)
 {
     plim_store_relaxed_(&waiter->state, PLIM_WAITING_);
-    plim_init_(&waiter->wake, 0);
+    plim_word_init_(&waiter->wake, 0);
     waiter->answer = 0;
     waiter->notify = NULL;
 }
@@ -2022,7 +1851,7 @@ static inline bool plim_decide_(plim_waiter_ *waiter, uint64_t end)
 }
 
 /* Ends the wait of a waiter on that list, unless it is leaving by itself. It is woken when the
- * section is over, see plim_gate_unlock_. */
+ * section is over, see plim_wake_all_. */
 static inline bool plim_end_wait_(plim_list_ *woken, plim_list_ *list, plim_waiter_ *waiter,
                                   int answer)
 {
@@ -2048,37 +1877,29 @@ PLIM_SLOW_ uint32_t plim_end_waits_(plim_list_ *woken, plim_list_ *list, int ans
 
 /* Sleeps until the wait is ended and returns its answer; or ETIMEDOUT, and then the waiter has to
  * be taken off its list. */
-PLIM_SLOW_ int plim_sleep_(plim_waiter_ *self, int64_t timeout_ns, bool spin)
+PLIM_SLOW_ int plim_sleep_(plim_waiter_ *self, int64_t timeout_ns, bool looks)
 {
-    int error = spin ? plim_acquire_(&self->wake, PLIM_WAITERS_MAX, timeout_ns)
-                     : plim_acquire_unspun_(&self->wake, PLIM_WAITERS_MAX, timeout_ns,
-                                            plim_load_relaxed_(&self->wake.word));
-    if (error != 0) {
+    if (plim_latch_await_(&self->wake, timeout_ns, looks) != 0) {
         if (plim_decide_(self, PLIM_LEAVING_)) {
             return ETIMEDOUT;
         }
-        plim_acquire_(&self->wake, PLIM_WAITERS_MAX, PLIM_FOREVER);
+        plim_latch_await_(&self->wake, PLIM_FOREVER, true); /* it is about to be opened */
     }
     return self->answer;
 }
 
-/* Between two looks at something that another thread is about to change; says whether to look on.
- * After the first few looks it offers the CPU to that thread. If another thread keeps it for long,
- * the machine is busy, and a wake-up comes sooner than the next look would. Such an offer may take
- * 100 us and more, so the last ones before the wait is to end (`until`) are left out. */
-static inline bool plim_look_on_(int look, int few, int64_t until)
+/* Wakes those whose waits a section has ended. When it is over: a wake-up may be a system call. */
+PLIM_CALLED_ void plim_wake_all_(plim_node_ *at)
 {
-    const int64_t long_ns = PLIM_US(100);
-    if (look < few) {
-        plim_pause_();
-        return true;
+    for (plim_node_ *next; at != NULL; at = next) {
+        plim_waiter_ *waiter = (plim_waiter_ *)(void *)at;
+        next = at->next; /* before it wakes: then its frame is gone */
+        if (waiter->notify != NULL) {
+            waiter->notify(waiter);
+        } else {
+            plim_latch_open_(&waiter->wake);
+        }
     }
-    int64_t before = plim_now_();
-    if (until - before <= long_ns) {
-        return false;
-    }
-    plim_thread_yield_();
-    return plim_now_() - before < long_ns;
 }
 
 #endif /* PLIM_WAITER_H_ */
@@ -2222,20 +2043,6 @@ PLIM_FAST_ uint64_t plim_gate_lock_(plim_gate_ *gate, int pauses)
 {
     plim_gate_hold_(gate, pauses);
     return plim_gate_freeze_(gate);
-}
-
-/* Wakes those whose waits a section has ended. */
-PLIM_CALLED_ void plim_wake_all_(plim_node_ *at)
-{
-    for (plim_node_ *next; at != NULL; at = next) {
-        plim_waiter_ *waiter = (plim_waiter_ *)(void *)at;
-        next = at->next; /* before it wakes: then its frame is gone */
-        if (waiter->notify != NULL) {
-            waiter->notify(waiter);
-        } else {
-            plim_release_(&waiter->wake, 1);
-        }
-    }
 }
 
 /* Lets the lock go, and then wakes those whose waits were ended under it. The release of the lock
@@ -3803,16 +3610,6 @@ PLIM_SLOW_ void weighted_sem_retire_(weighted_sem *w, weighted_sem_section_ *s,
     weighted_sem_unlock_(w, s);
 }
 
-/* Looks for a task without the lock, before going to sleep. It gives its CPU away between looks:
- * the start that it waits for may need it. */
-static inline void weighted_sem_look_(weighted_sem *w)
-{
-    bool on = true;
-    for (int i = 0; on && i < PLIM_SPIN && plim_load_relaxed_(&w->ready) == 0; i++) {
-        on = plim_look_on_(i, PLIM_SPIN / 5, PLIM_FOREVER);
-    }
-}
-
 /* Sleeps, and has the lock again afterwards: 0 if the worker was woken, and counts as searching
  * since then; ETIMEDOUT. */
 PLIM_SLOW_ int weighted_sem_park_(weighted_sem *w, weighted_sem_section_ *s)
@@ -3843,7 +3640,8 @@ PLIM_SLOW_ bool weighted_sem_search_(weighted_sem *w, weighted_sem_section_ *s,
         if (!looked && w->crew.searching < WEIGHTED_SEM_SEARCHERS_) {
             w->crew.searching++;
             weighted_sem_unlock_(w, s);
-            weighted_sem_look_(w);
+            /* Offers its CPU between looks: the start that it waits for may need it. */
+            plim_look_at_(&w->ready, PLIM_SPIN / 5, PLIM_FOREVER);
             *s = weighted_sem_lock_(w);
             w->crew.searching--;
             looked = true;
@@ -4040,13 +3838,13 @@ PLIM_SLOW_ int weighted_sem_enter_(weighted_sem *w, weighted_sem_sleeper_ *self,
     /* Callers that run their jobs themselves are better off not to look: they would only take
      * turns. The looks of a start count as part of its timeout. */
     const bool start = self->task.fn != NULL;
-    bool on = start;
     int64_t deadline = PLIM_FOREVER;
     if (start && timeout_ns != PLIM_FOREVER) {
         deadline = plim_deadline_(plim_now_(), timeout_ns);
     }
-    for (int i = 0; on && i < PLIM_SPIN && plim_load_relaxed_(&self->waiter.wake.word) == 0; i++) {
-        on = plim_look_on_(i, PLIM_SPIN / 2, deadline); /* the worker may want the CPU */
+    if (start) {
+        plim_look_at_(&self->waiter.wake.word, PLIM_SPIN / 2,
+                      deadline); /* the worker may want the CPU */
     }
     timeout_ns = deadline != PLIM_FOREVER ? deadline - plim_now_() : timeout_ns;
     error = plim_sleep_(&self->waiter, timeout_ns, !start);

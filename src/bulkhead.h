@@ -10,7 +10,6 @@
 #include "core/probes.h"
 #include "core/counter.h"
 #include "core/park.h"
-#include "core/operations.h"
 #include "core/list.h"
 #include "core/waiter.h"
 #include "core/spin_lock.h"

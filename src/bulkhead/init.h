@@ -83,6 +83,5 @@ static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options)
     for (size_t i = 0; i + 1 < sizeof b->fixed.name && name[i] != 0; i++) {
         b->fixed.name[i] = name[i];
     }
-    plim_init_(&b->watch.making, 1);
     return 0;
 }

@@ -201,13 +201,14 @@ typedef struct bulkhead_totals_ {
     uint64_t peak_in_use, peak_queued;
 } bulkhead_totals_;
 
-/* The supervisor. It is made when the first job needs it. */
+/* Of the supervisor, which is made when the first job needs it. */
+enum { BULKHEAD_NOT_MADE_, BULKHEAD_BEING_MADE_, BULKHEAD_MADE_ };
+
 typedef struct bulkhead_watch_ {
-    plim_list_ asleep;                        /* the supervisor, while it sleeps */
-    int64_t until;                            /* when that sleep ends */
-    int64_t look;                             /* when to look at the workers: see timers.h */
-    plim_counter making;                      /* one permit: to make it */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) made; /* it exists; set under `making` */
+    plim_list_ asleep; /* the supervisor, and those who wait until it is made */
+    int64_t until;     /* when that sleep ends */
+    int64_t look;      /* when to look at the workers: see timers.h */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) made; /* BULKHEAD_NOT_MADE_ and so on */
     plim_worker_thread thread;
 } bulkhead_watch_;
 
@@ -218,9 +219,10 @@ typedef struct bulkhead_watch_ {
  *   slow, fixed              init writes them, and nobody after that; the histograms are the lock's
  *   gate.word, inbox         atomic steps: see word.h and inbox.h
  *   permits, most, limit,    written under the lock, read by all
- *   delayed, ready, reckoning
+ *   delayed, ready,
+ *   reckoning, watch.made
  *   last, calls              atomic steps that nothing relies on
- *   watch.made, .thread      watch.making
+ *   watch.thread             the thread that makes it
  *   all else                 the lock, gate.lock
  *
  * Of a job: the submitter has it until it is accepted. The phase changes as the table above says.

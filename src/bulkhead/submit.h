@@ -38,10 +38,7 @@ PLIM_SLOW_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhead_
     bulkhead_unlock_(b, s);
     /* It is the workers who make room, and they may want the CPU: so it is offered to them. */
     const int64_t until = bulkhead_until_(timeout_ns);
-    bool on = true;
-    for (int i = 0; on && i < PLIM_SPIN && plim_load_relaxed_(&self.waiter.wake.word) == 0; i++) {
-        on = plim_look_on_(i, PLIM_SPIN / 2, until);
-    }
+    plim_look_at_(&self.waiter.wake.word, PLIM_SPIN / 2, until);
     int error = plim_sleep_(&self.waiter, bulkhead_left_(until), false);
     if (error != 0) {
         *s = bulkhead_lock_(b);
@@ -140,7 +137,7 @@ PLIM_SLOW_ bool bulkhead_has_room_soon_(const bulkhead *b, int64_t until)
 PLIM_FAST_ bool bulkhead_submit_fast_(bulkhead *b, bulkhead_job *job)
 {
     if (!b->fixed.crewed || job->delay_ns != 0 || job->start_within_ns != 0 ||
-        (bulkhead_needs_watch_(b, job) && plim_load_relaxed_(&b->watch.made) == 0)) {
+        (bulkhead_needs_watch_(b, job) && plim_load_relaxed_(&b->watch.made) != BULKHEAD_MADE_)) {
         return false;
     }
     const int64_t since = b->fixed.histograms == NULL ? 0 : plim_now_();
@@ -245,7 +242,7 @@ PLIM_SLOW_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t tim
     bulkhead_blocked_ here, *self = blocked != NULL ? blocked : &here;
     const bulkhead_subject_ about = bulkhead_subject_of_(job); /* it may be gone at the end */
     int error = 0;
-    if (bulkhead_needs_watch_(b, job) && plim_load_relaxed_(&b->watch.made) == 0) {
+    if (bulkhead_needs_watch_(b, job) && plim_load_relaxed_(&b->watch.made) != BULKHEAD_MADE_) {
         error = bulkhead_supervise_(b);
     }
     if (error != 0) {

@@ -111,12 +111,27 @@ PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
 /* Sees to it that there is a supervisor: 0, EAGAIN, ENOMEM. */
 PLIM_SLOW_ int bulkhead_supervise_(bulkhead *b)
 {
-    int error = 0;
-    plim_acquire_(&b->watch.making, PLIM_WAITERS_MAX, PLIM_FOREVER);
-    if (plim_load_relaxed_(&b->watch.made) == 0) {
-        error = plim_worker_create_(&b->watch.thread, b->fixed.stack_size, bulkhead_supervisor_, b);
-        plim_store_relaxed_(&b->watch.made, error == 0);
+    bulkhead_section_ s = bulkhead_lock_(b);
+    while (plim_load_relaxed_(&b->watch.made) == BULKHEAD_BEING_MADE_) { /* by another thread */
+        plim_waiter_ self;
+        plim_waiter_init_(&self);
+        plim_append_(&b->watch.asleep, &self.node);
+        bulkhead_unlock_(b, &s);
+        plim_sleep_(&self, PLIM_FOREVER, false);
+        s = bulkhead_lock_(b);
     }
-    plim_release_(&b->watch.making, 1);
+    const bool makes = plim_load_relaxed_(&b->watch.made) == BULKHEAD_NOT_MADE_;
+    if (makes) {
+        plim_store_relaxed_(&b->watch.made, BULKHEAD_BEING_MADE_);
+    }
+    bulkhead_unlock_(b, &s);
+    if (!makes) {
+        return 0;
+    }
+    int error = plim_worker_create_(&b->watch.thread, b->fixed.stack_size, bulkhead_supervisor_, b);
+    s = bulkhead_lock_(b);
+    plim_store_relaxed_(&b->watch.made, error == 0 ? BULKHEAD_MADE_ : BULKHEAD_NOT_MADE_);
+    plim_end_waits_(&s.woken, &b->watch.asleep, 0); /* the supervisor may be one; it looks again */
+    bulkhead_unlock_(b, &s);
     return error;
 }

@@ -176,7 +176,7 @@ PLIM_SLOW_ int bulkhead_destroy_(bulkhead *b)
     bulkhead_advance_(b, PLIM_DRAINING_);
     bulkhead_await_end_(b, &s, PLIM_FOREVER);
     plim_crew_dismiss_(&b->crew);
-    if (plim_load_relaxed_(&b->watch.made) != 0) {
+    if (plim_load_relaxed_(&b->watch.made) == BULKHEAD_MADE_) {
         plim_worker_join_(b->watch.thread);
     }
     for (bulkhead_worker_ *next, *at = b->workers; at != NULL; at = next) {

@@ -80,6 +80,16 @@ struct plim_counter {
 #endif
 };
 
+/* Requires that no other thread uses it yet, or any more. */
+static inline void plim_word_init_(plim_counter *c, uint64_t word)
+{
+    plim_store_relaxed_(&c->word, word);
+#ifdef PLIM_PARK_CND
+    plim_store_relaxed_(&c->lock, 0);
+    c->first = NULL;
+#endif
+}
+
 #ifndef PLIM_STARVING_MAX_ /* the explorer makes these two 1, to reach them with few threads */
 #define PLIM_STARVING_MAX_ 15u
 #define PLIM_TOKENS_MAX_ 15u

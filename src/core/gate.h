@@ -84,20 +84,6 @@ PLIM_FAST_ uint64_t plim_gate_lock_(plim_gate_ *gate, int pauses)
     return plim_gate_freeze_(gate);
 }
 
-/* Wakes those whose waits a section has ended. */
-PLIM_CALLED_ void plim_wake_all_(plim_node_ *at)
-{
-    for (plim_node_ *next; at != NULL; at = next) {
-        plim_waiter_ *waiter = (plim_waiter_ *)(void *)at;
-        next = at->next; /* before it wakes: then its frame is gone */
-        if (waiter->notify != NULL) {
-            waiter->notify(waiter);
-        } else {
-            plim_release_(&waiter->wake, 1);
-        }
-    }
-}
-
 /* Lets the lock go, and then wakes those whose waits were ended under it. The release of the lock
  * is the last touch of the object: those that are woken afterwards are not part of it. */
 PLIM_FAST_ void plim_gate_let_go_(plim_gate_ *gate, plim_list_ *woken)

@@ -37,15 +37,6 @@
  * Both change in the step that takes the permit or registers the waiter, so they cost none. Where
  * spinning never helps, it soon costs a throw of dice per wait, and a try in two thousand.
  */
-#ifndef PLIM_SPIN
-#define PLIM_SPIN 100 /* 0 turns it off; may differ between files */
-#endif
-#define PLIM_SPIN_UNASKED_ 20 /* looks that cost less than any doubt whether they help */
-#define PLIM_SPIN_LONG_ 16    /* looks of a try between two looks at the clock */
-#ifndef PLIM_TRY_NS_          /* a platform whose clock stands still while it looks makes it 0 */
-#define PLIM_TRY_NS_ PLIM_US(100)
-#endif
-
 enum { PLIM_UNSPUN_, PLIM_SPIN_LOST_, PLIM_SPIN_WON_, PLIM_TRY_LOST_, PLIM_TRY_WON_ };
 
 typedef struct plim_spun_ {
@@ -78,10 +69,6 @@ static inline uint64_t plim_learn_(uint64_t w, int how)
     }
     return (w & ~PLIM_SPIN_BITS_) | shy * PLIM_SHY_ONE_ | rare * PLIM_RARE_ONE_;
 }
-
-/* A sleep that lasted less than this did not happen: the word had moved before the kernel looked,
- * or a wake-up was under way already. */
-#define PLIM_HURRIED_NS_ PLIM_US(10)
 
 /* Looks for a while whether a permit gets free; returns the last word seen, and what came of it.
  * Only while nobody waits: those who do have been looking already, and permits are scarcer than
@@ -213,11 +200,7 @@ PLIM_SLOW_ int plim_acquire_slow_(plim_counter *c, uint32_t limit, int64_t timeo
 /* Requires that no other thread uses the counter yet, or any more. */
 static inline void plim_init_(plim_counter *c, uint32_t permits)
 {
-    plim_store_relaxed_(&c->word, permits * PLIM_PERMIT_ONE_);
-#ifdef PLIM_PARK_CND
-    plim_store_relaxed_(&c->lock, 0);
-    c->first = NULL;
-#endif
+    plim_word_init_(c, permits * PLIM_PERMIT_ONE_);
 }
 
 /* Takes a permit, if need be after a wait; at most `limit` threads wait at once. 0, ESHUTDOWN,

@@ -2,6 +2,23 @@
 #define PLIM_PARK_H_
 
 /*
+ * Looking before sleeping. A wake-up across CPUs costs many times what a short wait does. So a
+ * thread looks for a while at what another is about to change, before it sleeps.
+ */
+#ifndef PLIM_SPIN
+#define PLIM_SPIN 100 /* looks, at most; 0 turns it off; may differ between files */
+#endif
+#define PLIM_SPIN_UNASKED_ 20 /* looks that cost less than any doubt whether they help */
+#define PLIM_SPIN_LONG_ 16    /* looks between two looks at the clock */
+#ifndef PLIM_TRY_NS_          /* a platform whose clock stands still while it looks makes it 0 */
+#define PLIM_TRY_NS_ PLIM_US(100) /* how long a look may take that is to get two threads in step */
+#endif
+
+/* A sleep that lasted less than this did not happen: the word had moved before the kernel looked,
+ * or a wake-up was under way already. */
+#define PLIM_HURRIED_NS_ PLIM_US(10)
+
+/*
  * Parking. plim_park_ returns when woken, when the deadline has passed, when that half of the word
  * is no longer what the caller saw, on a signal, or for no reason. Callers look at the word again,
  * and at the clock, and never at why it returned. errno stays as it was.

@@ -29,7 +29,7 @@
  * inlined. Without optimisation all are inline only in name: then no compiler emits what a file
  * does not use. */
 #if defined(__OPTIMIZE__) && (defined(__GNUC__) || defined(__clang__))
-#define PLIM_SLOW_ __attribute__((noinline, cold, unused)) static
+#define PLIM_SLOW_ __attribute__((cold, unused)) static
 #define PLIM_CALLED_ __attribute__((noinline, unused)) static
 #define PLIM_HOT_ __attribute__((noinline, hot, unused)) static
 #define PLIM_FAST_ __attribute__((always_inline)) static inline

@@ -7,7 +7,7 @@ typedef struct loop_scheduler_call_ {
     void *arg;
     int result, answer;
     plim_place_ *here; /* that waits for it, or NULL */
-    plim_counter end;  /* gets its permit when it is over: the last touch */
+    plim_counter end;  /* a latch, opened when it is over: the last touch */
 } loop_scheduler_call_;
 
 /* Its task: calls the function, and lets the caller go on. */
@@ -19,7 +19,7 @@ static inline void loop_scheduler_called_(loop_scheduler_task *task, int status)
         call->result = call->fn(call->arg);
     }
     plim_wait_over_(call->here);
-    loop_scheduler_release_(&call->end);
+    plim_latch_open_(&call->end);
 }
 
 /* The tasks that are in the word. By a step that changes nothing: it acquires what came with them.
@@ -75,7 +75,7 @@ PLIM_SLOW_ int loop_scheduler_call_slow_(loop_scheduler *l, int (*fn)(void *), v
     memset((void *)&call, 0, sizeof call);
     call.fn = fn;
     call.arg = arg;
-    plim_init_(&call.end, 0);
+    plim_word_init_(&call.end, 0);
     plim_place_ *here = *l->place_.here();
     if (!plim_may_wait_(here, &l->place_.goal, NULL)) {
         return EDEADLK;
@@ -85,7 +85,7 @@ PLIM_SLOW_ int loop_scheduler_call_slow_(loop_scheduler *l, int (*fn)(void *), v
     int error = loop_scheduler_push_(l, &call.task, false);
     if (error != 0) {
         error = loop_scheduler_refuse_(l, error);
-    } else if (plim_acquire_(&call.end, PLIM_WAITERS_MAX, timeout_ns) == 0) {
+    } else if (plim_latch_await_(&call.end, timeout_ns, true) == 0) {
         error = call.answer;
     } else {
         loop_scheduler_lock_(l);
@@ -99,7 +99,7 @@ PLIM_SLOW_ int loop_scheduler_call_slow_(loop_scheduler *l, int (*fn)(void *), v
         if (waits) {
             error = ETIMEDOUT;
         } else {
-            plim_acquire_(&call.end, PLIM_WAITERS_MAX, PLIM_FOREVER);
+            plim_latch_await_(&call.end, PLIM_FOREVER, true);
             error = call.answer;
         }
     }

@@ -2,7 +2,7 @@
 
 /* A child that was forked inside a task still stands in the place of the parent's loop. If that
  * loop is made anew there, the thread must not find it twice on its way out. */
-PLIM_SLOW_ void loop_scheduler_forget_place_(loop_scheduler *l, plim_place_ **at)
+PLIM_CALLED_ void loop_scheduler_forget_place_(loop_scheduler *l, plim_place_ **at)
 {
     while (*at != NULL && *at != &l->place_) {
         at = &(*at)->outer;

@@ -67,10 +67,7 @@ PLIM_SLOW_ void loop_scheduler_unlock_and_wake_(loop_scheduler *l)
         plim_end_waits_(&woken, &l->waiters_, 0);
     }
     loop_scheduler_unlock_(l);
-    for (plim_node_ *next, *at = woken.first; at != NULL; at = next) {
-        next = at->next; /* before it wakes: then its frame is gone */
-        loop_scheduler_release_(&((plim_waiter_ *)(void *)at)->wake);
-    }
+    plim_wake_all_(woken.first);
 }
 
 /* And stops running it. Once the lock is released, another thread may run, close and destroy it. */

@@ -51,13 +51,13 @@ PLIM_SLOW_ int weighted_sem_enter_(weighted_sem *w, weighted_sem_sleeper_ *self,
     /* Callers that run their jobs themselves are better off not to look: they would only take
      * turns. The looks of a start count as part of its timeout. */
     const bool start = self->task.fn != NULL;
-    bool on = start;
     int64_t deadline = PLIM_FOREVER;
     if (start && timeout_ns != PLIM_FOREVER) {
         deadline = plim_deadline_(plim_now_(), timeout_ns);
     }
-    for (int i = 0; on && i < PLIM_SPIN && plim_load_relaxed_(&self->waiter.wake.word) == 0; i++) {
-        on = plim_look_on_(i, PLIM_SPIN / 2, deadline); /* the worker may want the CPU */
+    if (start) {
+        plim_look_at_(&self->waiter.wake.word, PLIM_SPIN / 2,
+                      deadline); /* the worker may want the CPU */
     }
     timeout_ns = deadline != PLIM_FOREVER ? deadline - plim_now_() : timeout_ns;
     error = plim_sleep_(&self->waiter, timeout_ns, !start);

@@ -106,16 +106,6 @@ PLIM_SLOW_ void weighted_sem_retire_(weighted_sem *w, weighted_sem_section_ *s,
     weighted_sem_unlock_(w, s);
 }
 
-/* Looks for a task without the lock, before going to sleep. It gives its CPU away between looks:
- * the start that it waits for may need it. */
-static inline void weighted_sem_look_(weighted_sem *w)
-{
-    bool on = true;
-    for (int i = 0; on && i < PLIM_SPIN && plim_load_relaxed_(&w->ready) == 0; i++) {
-        on = plim_look_on_(i, PLIM_SPIN / 5, PLIM_FOREVER);
-    }
-}
-
 /* Sleeps, and has the lock again afterwards: 0 if the worker was woken, and counts as searching
  * since then; ETIMEDOUT. */
 PLIM_SLOW_ int weighted_sem_park_(weighted_sem *w, weighted_sem_section_ *s)
@@ -146,7 +136,8 @@ PLIM_SLOW_ bool weighted_sem_search_(weighted_sem *w, weighted_sem_section_ *s,
         if (!looked && w->crew.searching < WEIGHTED_SEM_SEARCHERS_) {
             w->crew.searching++;
             weighted_sem_unlock_(w, s);
-            weighted_sem_look_(w);
+            /* Offers its CPU between looks: the start that it waits for may need it. */
+            plim_look_at_(&w->ready, PLIM_SPIN / 5, PLIM_FOREVER);
             *s = weighted_sem_lock_(w);
             w->crew.searching--;
             looked = true;

@@ -18,6 +18,7 @@ static int64_t world_idle(void);
 #define PLIM_HEADER "../../bulkhead.h"
 #endif
 #include PLIM_HEADER
+#include "../../src/core/operations.h" /* threads tell each other something by counters */
 
 #include <stdio.h>
 

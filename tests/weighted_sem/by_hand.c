@@ -24,7 +24,7 @@ static void undo_by_hand(void *unused)
         take_out_of_queue();
     }
     if (on.alive && hand.worker != NULL) {
-        plim_release_(&hand.worker->wake, 1); /* it leaves */
+        plim_latch_open_(&hand.worker->wake); /* it leaves */
     }
     if (on.alive) {
         on.w.crew.hiring = 0;
@@ -111,7 +111,7 @@ TEST a_worker_that_is_leaving_takes_a_task_first(void)
     ASSERT_INT(0, weighted_sem_start(&on.w, 1, pass, &on.g[1]));
     ASSERT_EQ_FMT(2u, peek(&on.w, &on.w.crew.threads), "%u");
     hand.worker = NULL;
-    plim_release_(&worker->wake, 1);
+    plim_latch_open_(&worker->wake);
     for (int i = 0; i < 2; i++) {
         ASSERT_INT(0, csem_acquire_for(&on.g[i].entered, PLIM_S(PATIENCE_S)));
         csem_release(&on.g[i].exit);

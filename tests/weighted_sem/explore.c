@@ -16,6 +16,7 @@ static void *world_memory(size_t size);
 #define PLIM_HEADER "../../weighted_sem.h"
 #endif
 #include PLIM_HEADER
+#include "../../src/core/operations.h" /* threads tell each other something by counters */
 
 #include <stdio.h>
 
