@@ -3669,7 +3669,7 @@ typedef struct bulkhead_totals_ {
 } bulkhead_totals_;
 
 /* Of the supervisor, which is made when the first job needs it. */
-enum { BULKHEAD_NOT_MADE_, BULKHEAD_BEING_MADE_, BULKHEAD_MADE_ };
+enum { BULKHEAD_NOT_MADE_, BULKHEAD_MADE_, BULKHEAD_BEING_MADE_ };
 
 typedef struct bulkhead_watch_ {
     plim_list_ asleep; /* the supervisor, and those who wait until it is made */
@@ -5388,23 +5388,7 @@ PLIM_SLOW_ void bulkhead_conclude_(bulkhead *b, bulkhead_job *job, bulkhead_stay
 
 /* ==== src/bulkhead/attempt.h ================================================================== */
 
-/* An attempt: how it begins, how it ends, and what that means for the job. */
-
-/*
- * The end of an attempt has four steps, in this order, whichever thread runs the job:
- *
- *   1  decide        bulkhead_decide_end_   the job is over, is tried again, or its end is late;
- *                                           under the lock
- *   2  done inside   bulkhead_tell_end_     while the permit covers it; without the lock. Left out
- *                                           if there is no done, and for a detached job
- *   3  the permit    bulkhead_pass_permit_  it is free, with all that follows, and those who wait
- *                                           for the job go on; under the lock
- *   4  done outside  bulkhead_tell_end_     of a detached job, and on_event of a retry; without the
- *                                           lock
- *
- * bulkhead_end_attempt_ makes 1 and 2. Between 2 and 3 the thread decides what it does next, so
- * that no other is woken for what it will take.
- */
+/* An attempt: how it begins, and what its end means for the job. See finish.h for the end itself. */
 
 static inline int64_t bulkhead_run_limit_(const bulkhead *b, const bulkhead_job *job)
 {
@@ -5424,9 +5408,9 @@ PLIM_CALLED_ void bulkhead_begin_timed_(bulkhead *b, bulkhead_section_ *s, bulkh
         bulkhead_time_wait_(b, now - job->since_);
     }
     job->since_ = now;
-    if (limit > 0 && worker == NULL) {
+    if (limit > 0 && worker == NULL && b->fixed.type == BULKHEAD_ASYNC) {
         bulkhead_arm_(b, s, job, plim_deadline_(now, limit));
-    } else if (limit > 0) {
+    } else if (limit > 0 && worker != NULL) {
         worker->run_until = plim_deadline_(now, limit);
         if (worker->run_until < b->watch.look) {
             b->watch.look = worker->run_until;
@@ -5462,22 +5446,21 @@ static inline bool bulkhead_is_later_(const bulkhead_job *job, int result)
 /* Run has returned BULKHEAD_LATER. False if the job was finished before that: then this thread ends
  * the attempt, with job->result. Else it leaves the job in this section. A thread that finishes it
  * comes after, under the lock, too. */
-PLIM_SLOW_ bool bulkhead_goes_away_(bulkhead *b, bulkhead_section_ *s, bulkhead_stay_ *stay)
+PLIM_SLOW_ bool bulkhead_goes_away_(bulkhead *b, bulkhead_section_ *s, bulkhead_stay_ *self)
 {
-    bulkhead_job *job = stay->job;
+    bulkhead_job *job = self->job;
     if ((job->later_ & BULKHEAD_FINISHED_) != 0) {
         return false;
     }
     const bool stuck = bulkhead_is_stuck_(job);
     job->later_ = BULKHEAD_AWAY_;
     b->stuck -= stuck;
-    if (stay->role == BULKHEAD_WORKS_) {
+    if (self->role == BULKHEAD_WORKS_) {
         plim_append_(&b->running, &job->entry_.node);
         if (!stuck && bulkhead_run_limit_(b, job) != 0) {
-            bulkhead_arm_(b, s, job, BULKHEAD_WORKER_OF_(stay)->run_until);
+            bulkhead_arm_(b, s, job, BULKHEAD_WORKER_OF_(self)->run_until);
         }
     }
-    stay->job = NULL;
     return true;
 }
 
@@ -5506,7 +5489,41 @@ PLIM_SLOW_ int64_t bulkhead_back_off_(bulkhead *b, uint32_t attempt)
                             &b->dice);
 }
 
-enum { BULKHEAD_OVER_, BULKHEAD_AGAIN_, BULKHEAD_LATE_ }; /* what an attempt's end is for the job */
+enum {                  /* what the end of an attempt is for the job */
+       BULKHEAD_OVER_,  /* it has ended */
+       BULKHEAD_AGAIN_, /* it is tried again */
+       BULKHEAD_LATE_,  /* it ended before, by its run timeout */
+       BULKHEAD_LEFT_   /* it goes on without a thread, and so does the attempt */
+};
+
+/* The job will be tried again. A sync one stays with its submitter, which waits for its time. */
+PLIM_SLOW_ void bulkhead_retry_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int result)
+{
+    const int64_t delay = bulkhead_back_off_(b, job->attempt);
+    bulkhead_disarm_(b, job);
+    b->totals.retried++;
+    job->result = result;
+    if (b->fixed.histograms != NULL || delay > 0) {
+        job->since_ = bulkhead_now_(s);
+    }
+    if (b->fixed.type == BULKHEAD_SYNC) {
+        job->later_ = BULKHEAD_FINISHED_;
+        job->timer_.at = delay > 0 ? plim_deadline_(job->since_, delay) : 0; /* it is not armed */
+    } else if (delay > 0) {
+        bulkhead_delay_(b, s, job, plim_deadline_(job->since_, delay));
+    } else {
+        plim_store_relaxed_(&job->entry_.phase, BULKHEAD_QUEUED_);
+        bulkhead_enqueue_(b, s, &job->entry_);
+    }
+}
+
+/* Has a job of a sync bulkhead run for too long? There nobody can tell before it returns. */
+static inline bool bulkhead_ran_over_(const bulkhead *b, bulkhead_section_ *s,
+                                      const bulkhead_job *job)
+{
+    const int64_t limit = b->fixed.type == BULKHEAD_SYNC ? bulkhead_run_limit_(b, job) : 0;
+    return limit > 0 && bulkhead_now_(s) - job->since_ > limit;
+}
 
 /* An attempt has ended, and what becomes of the job is decided. `again` is the answer of
  * bulkhead_may_retry_. The permit is still held. */
@@ -5527,23 +5544,16 @@ PLIM_FAST_ int bulkhead_decide_end_(bulkhead *b, bulkhead_section_ *s, bulkhead_
         }
         return BULKHEAD_LATE_;
     }
+    if (bulkhead_ran_over_(b, s, job)) {
+        b->totals.late++;
+        bulkhead_end_(b, job, BULKHEAD_TIMED_OUT, 0);
+        return BULKHEAD_OVER_;
+    }
     if (!again || bulkhead_job_cancelled(job)) { /* by an abort, too */
         bulkhead_end_(b, job, result == 0 ? BULKHEAD_SUCCEEDED : BULKHEAD_FAILED, result);
         return BULKHEAD_OVER_;
     }
-    int64_t delay = bulkhead_back_off_(b, job->attempt);
-    bulkhead_disarm_(b, job);
-    b->totals.retried++;
-    job->result = result;
-    if (b->fixed.histograms != NULL || delay > 0) {
-        job->since_ = bulkhead_now_(s);
-    }
-    if (delay > 0) {
-        bulkhead_delay_(b, s, job, plim_deadline_(job->since_, delay));
-    } else {
-        plim_store_relaxed_(&job->entry_.phase, BULKHEAD_QUEUED_);
-        bulkhead_enqueue_(b, s, &job->entry_);
-    }
+    bulkhead_retry_(b, s, job, result);
     return BULKHEAD_AGAIN_;
 }
 
@@ -5557,76 +5567,32 @@ static inline bool bulkhead_end_is_told_(const bulkhead *b, const bulkhead_job *
                                                       : what == BULKHEAD_OVER_ && job->done != NULL;
 }
 
-/* An attempt that has ended; on the stack of the thread that has run it. */
-typedef struct bulkhead_attempt_end_ {
-    bulkhead_job *job; /* may be gone, but for one that is over, until it is released */
-    bulkhead_subject_ about;
-    uint32_t attempt;
-    int result, what;
-    bool detached, calls;
-} bulkhead_attempt_end_;
-
-/* Runs that code. If the job is detached, it is gone then. */
-PLIM_SLOW_ void bulkhead_tell_end_(bulkhead *b, const bulkhead_attempt_end_ *end)
+/*
+ * Calls the body. In the meantime the thread's place carries the job, as it would an event loop of
+ * loop_scheduler.h. So a wait in the body that would close a circle finds the loop, or the job of
+ * another bulkhead, that waits for this job.
+ */
+PLIM_FAST_ int bulkhead_run_body_(bulkhead_stay_ *self, bulkhead_job *job)
 {
-    if (end->what == BULKHEAD_OVER_) {
-        bulkhead_call_done_(b, end->job);
-    } else if (end->what == BULKHEAD_AGAIN_) {
-        bulkhead_tell_(b, BULKHEAD_EVENT_RETRIED, end->about, BULKHEAD_PENDING, end->result,
-                       end->attempt);
-    } else if (end->job->done != NULL) {
-        end->job->done(end->job);
-    }
+    self->hold.place.carries = &job->goal_;
+    int result = job->run(job);
+    self->hold.place.carries = NULL;
+    return result;
 }
 
-/* Decides what the end of the attempt means. Runs code of the program that has to run while the
- * permit is still held: done is part of the job. Not if the job is detached: then done may submit
- * it again, and finds the permit free. Nor if there will be another attempt: that may begin, and
- * end the job, while on_event hears of this one. So no event names the job then. */
-PLIM_SLOW_ void bulkhead_end_attempt_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
-                                      int result, bool again, bulkhead_attempt_end_ *end)
+/* Takes the first job that is ready. */
+PLIM_FAST_ bulkhead_job *bulkhead_pick_(bulkhead *b)
 {
-    end->job = job;
-    end->about = bulkhead_subject_of_(job);
-    end->attempt = job->attempt;
-    end->result = result;
-    end->detached = job->detached;
-    end->what = bulkhead_decide_end_(b, s, job, result, again);
-    end->calls = bulkhead_end_is_told_(b, job, end->what, end->detached);
-    if (end->calls && end->what == BULKHEAD_OVER_ && !end->detached) {
-        const bool frozen = s->frozen;
-        plim_store_relaxed_(&job->entry_.phase, BULKHEAD_FINISHING_);
-        bulkhead_unlock_(b, s);
-        bulkhead_tell_end_(b, end);
-        *s = bulkhead_hold_(b, PLIM_SOON_);
-        if (frozen || b->watched) {
-            bulkhead_freeze_(b, s);
-        }
-        plim_store_relaxed_(&job->entry_.phase, BULKHEAD_ENDING_);
-        end->calls = false;
+    if (b->ready_jobs.first == NULL) {
+        return NULL;
     }
+    plim_store_relaxed_(&b->ready, plim_load_relaxed_(&b->ready) - 1);
+    return BULKHEAD_JOB_OF_(plim_shift_(&b->ready_jobs));
 }
 
-/* Frees the permit, with all that follows from it. Threads that wait for the job go on, unless code
- * of the program comes first. */
-static inline void bulkhead_pass_permit_(bulkhead *b, bulkhead_section_ *s,
-                                         const bulkhead_attempt_end_ *end)
-{
-    if (s->frozen) {
-        s->word += BULKHEAD_PERMIT_ONE_;
-        bulkhead_grant_(b, s);
-    } else {
-        b->spare++;
-        bulkhead_reckon_(b);
-    }
-    if (PLIM_LIKELY_(end->what == BULKHEAD_OVER_ && !end->calls)) {
-        bulkhead_release_(b, s, end->job, BULKHEAD_DONE_);
-    }
-}
+/* ==== src/bulkhead/after.h ==================================================================== */
 
-/* ==== src/bulkhead/executor.h ================================================================= */
-
-/* After a section; and jobs on an executor. */
+/* What a section leaves to do after it: workers to hire, entries for the executor, jobs to conclude. */
 
 PLIM_SLOW_ void bulkhead_execute_(void *arg);
 PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine);
@@ -5712,116 +5678,6 @@ PLIM_SLOW_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s)
     if (busy) {
         bulkhead_idle_(b);
     }
-}
-
-/* ---- Jobs on an executor -------------------------------------------------------------------- */
-
-/*
- * Calls the body. In the meantime the thread's place carries the job, as it would an event loop of
- * loop_scheduler.h. So a wait in the body that would close a circle finds the loop, or the job of
- * another bulkhead, that waits for this job.
- */
-PLIM_FAST_ int bulkhead_run_body_(bulkhead_stay_ *self, bulkhead_job *job)
-{
-    self->hold.place.carries = &job->goal_;
-    int result = job->run(job);
-    self->hold.place.carries = NULL;
-    return result;
-}
-
-/* Takes the first job that is ready. */
-PLIM_FAST_ bulkhead_job *bulkhead_pick_(bulkhead *b)
-{
-    if (b->ready_jobs.first == NULL) {
-        return NULL;
-    }
-    plim_store_relaxed_(&b->ready, plim_load_relaxed_(&b->ready) - 1);
-    return BULKHEAD_JOB_OF_(plim_shift_(&b->ready_jobs));
-}
-
-/* The calling thread ends an attempt of a job in `running`; ends the section. */
-PLIM_SLOW_ void bulkhead_end_listed_(bulkhead *b, bulkhead_section_ *s, bulkhead_stay_ *self,
-                                     int result)
-{
-    bulkhead_attempt_end_ end;
-    bulkhead_job *job = self->job;
-    bool again = false;
-    if (bulkhead_end_asks_(b, result)) {
-        bulkhead_unlock_(b, s);
-        again = bulkhead_may_retry_(b, job, result);
-        *s = bulkhead_lock_(b);
-    }
-    plim_unlink_(&b->running, &job->entry_.node); /* it may be gone after this section */
-    bulkhead_end_attempt_(b, s, job, result, again, &end);
-    self->job = NULL;
-    self->hold.amount = 0;
-    b->busy += end.calls;
-    bulkhead_pass_permit_(b, s, &end);
-    bulkhead_unlock_(b, s);
-    if (end.calls) { /* code of the program, which may wait for what was let in now */
-        bulkhead_tell_end_(b, &end);
-        bulkhead_idle_(b);
-    }
-}
-
-/* Once for each attempt whose run returns BULKHEAD_LATER: this, or the return of run, comes second
- * under the lock, and that thread ends the attempt. */
-PLIM_SLOW_ int bulkhead_finish_(bulkhead_job *job, int result)
-{
-    bulkhead *b = job->bulkhead_;
-    bulkhead_section_ s = bulkhead_lock_(b);
-    const bool runs = plim_load_relaxed_(&job->entry_.phase) == BULKHEAD_RUNNING_;
-    const bool away = (job->later_ & BULKHEAD_AWAY_) != 0;
-    const bool fits = (runs || bulkhead_is_stuck_(job)) && (job->later_ & BULKHEAD_FINISHED_) == 0;
-    if (fits) {
-        job->later_ |= BULKHEAD_FINISHED_;
-        if (runs) {
-            job->result = result; /* else it is over, and others read its result */
-        }
-        plim_end_waits_(&s.woken, &b->resting, 0); /* its submitter, on a sync bulkhead */
-    }
-    if (fits && away) {
-        bulkhead_stay_ self;
-        bulkhead_stay_begins_(b, &self, BULKHEAD_RUNS_, plim_here_());
-        self.job = job;
-        self.hold.amount = 1;
-        bulkhead_end_listed_(b, &s, &self, result);
-        plim_hold_ends_(&self.hold, plim_here_());
-    } else {
-        bulkhead_unlock_(b, &s);
-    }
-    return fits ? 0 : EPERM;
-}
-
-/* The executor runs this: an entry. */
-PLIM_SLOW_ void bulkhead_execute_(void *arg)
-{
-    bulkhead *b = (bulkhead *)arg;
-    bulkhead_stay_ self;
-    bulkhead_section_ s = bulkhead_lock_(b);
-    b->entries--;
-    bulkhead_job *job = bulkhead_pick_(b);
-    if (job != NULL) {
-        bulkhead_begin_(b, &s, job, NULL);
-        bulkhead_stay_begins_(b, &self, BULKHEAD_RUNS_, plim_here_());
-        plim_append_(&b->running, &job->entry_.node); /* so an abort reaches it */
-        self.job = job;
-        self.hold.amount = 1;
-    }
-    bulkhead_unlock_(b, &s);
-    if (job == NULL) {
-        return; /* the job it was meant for has ended without it */
-    }
-    bulkhead_tell_started_(b, job);
-    int result = bulkhead_run_body_(&self, job);
-    s = bulkhead_lock_(b);
-    const bool later = bulkhead_is_later_(job, result);
-    if (later && bulkhead_goes_away_(b, &s, &self)) {
-        bulkhead_unlock_(b, &s);
-    } else {
-        bulkhead_end_listed_(b, &s, &self, later ? job->result : result);
-    }
-    plim_hold_ends_(&self.hold, plim_here_());
 }
 
 /* ==== src/bulkhead/resources.h ================================================================ */
@@ -5925,9 +5781,9 @@ PLIM_SLOW_ void bulkhead_retire_(bulkhead_worker_ *self)
     bulkhead_unlock_(b, &s);
 }
 
-/* ==== src/bulkhead/workers.h ================================================================== */
+/* ==== src/bulkhead/search.h =================================================================== */
 
-/* Workers: the threads that run jobs. */
+/* How a worker finds a job: it takes one, looks for one, or sleeps. */
 
 /* The first job that has a permit, or the first in the queue, if one is spare. Both the look at the
  * inbox and the use of what is spare are only for speed: who gets no job here freezes the word. */
@@ -6033,89 +5889,229 @@ PLIM_CALLED_ bulkhead_job *bulkhead_search_(bulkhead_worker_ *self, bool look)
     }
 }
 
-PLIM_SLOW_ bulkhead_job *bulkhead_leave_job_(bulkhead_worker_ *self, bulkhead_job *job);
+/* ==== src/bulkhead/finish.h =================================================================== */
 
-/* An attempt has ended with that result: gets the next job, or NULL if the worker is to end. */
-PLIM_SLOW_ bulkhead_job *bulkhead_next_slow_(bulkhead_worker_ *self, bulkhead_job *job, int result)
+/* How an attempt ends, whatever thread has run it: the only way, in four steps. */
+
+/*
+ *   1  decide        bulkhead_decide_end_  the job is over, or is tried again, or was over before;
+ *                                          under the lock
+ *   2  done inside   bulkhead_tell_end_    while the permit covers it; without the lock. Left out
+ *                                          if there is no done, and for a detached job
+ *   3  the permit    bulkhead_pass_on_     it is free, with all that follows, and those who wait for
+ *                                          the job go on; under the lock
+ *   4  done outside  bulkhead_tell_end_    of a detached job, and on_event of a retry; without the
+ *                                          lock
+ *
+ * bulkhead_end_attempt_ makes all of them. In step 3 a worker decides what it does next before the
+ * permit is free, so that no other is woken for what it will take. If run has returned
+ * BULKHEAD_LATER and nobody has finished the job yet, the thread only leaves the job: then the
+ * attempt ends in bulkhead_finish.
+ *
+ * bulkhead_next_ has the same steps once more, for workers and jobs of which nobody but those who
+ * wait, or a done of a detached one, has to hear: see workers.h.
+ */
+
+/* An attempt that has ended; on the stack of the thread that has run it. */
+typedef struct bulkhead_attempt_end_ {
+    bulkhead_job *job; /* may be gone, but for one that is over, until it is released */
+    bulkhead_subject_ about;
+    uint32_t attempt;
+    int result, what;
+    bool detached, calls, thread_ends;
+    bool look; /* a worker is to look for a while before it sleeps */
+} bulkhead_attempt_end_;
+
+/* Runs code of the program. If the job is detached, it is gone then. */
+PLIM_SLOW_ void bulkhead_tell_end_(bulkhead *b, const bulkhead_attempt_end_ *end)
 {
-    bulkhead *b = self->owner;
-    if (bulkhead_is_later_(job, result)) {
-        return bulkhead_leave_job_(self, job);
+    if (end->what == BULKHEAD_OVER_) {
+        bulkhead_call_done_(b, end->job);
+    } else if (end->what == BULKHEAD_AGAIN_) {
+        bulkhead_tell_(b, BULKHEAD_EVENT_RETRIED, end->about, BULKHEAD_PENDING, end->result,
+                       end->attempt);
+    } else if (end->job->done != NULL) {
+        end->job->done(end->job);
     }
-    const bool again = bulkhead_may_retry_(b, job, result);
-    const bool broken = job->renews_;
-    bulkhead_attempt_end_ end;
-    bulkhead_section_ s = bulkhead_hold_(b, PLIM_LATER_);
-    if (b->watched || again || bulkhead_is_stuck_(job)) {
-        bulkhead_freeze_(b, &s);
-    }
-    bulkhead_end_attempt_(b, &s, job, result, again, &end);
-    const bool late = end.what == BULKHEAD_LATE_;
-    const bool restarts = broken && !late;
-    const bool ready = !late && !end.calls && !restarts; /* for the next job */
-    self->stay.job = NULL;
-    b->crew.searching += ready; /* so nobody is woken for what we take ourselves */
-    if (!ready) {
-        bulkhead_unsettle_(b, self);
-        bulkhead_freeze_unless_(b, &s);
-    }
-    if (late) {
-        bulkhead_leave_threads_(b, self); /* it has been replaced */
-    }
-    bulkhead_pass_permit_(b, &s, &end);
-    bulkhead_job *next = NULL;
-    if (ready) {
-        next = bulkhead_take_job_(b, &s, self);
-        b->crew.searching -= next != NULL;
-    }
-    bulkhead_tidy_(b, &s);
-    bool look = b->crew.searching <= BULKHEAD_SEARCHERS_;
-    bulkhead_unlock_(b, &s);
-    if (end.calls) {
-        bulkhead_tell_end_(b, &end);
-    }
-    if (next != NULL) {
-        bulkhead_tell_started_(b, next);
-    }
-    if (next != NULL || late || (restarts && !bulkhead_worker_restarts_(self))) {
-        return next;
-    }
-    if (!ready && !restarts) {
-        s = bulkhead_hold_(b, PLIM_SOON_);
-        b->crew.searching++;
-        bulkhead_unlock_(b, &s);
-        look = false;
-    }
-    return bulkhead_search_(self, look);
 }
 
-/* Run has returned BULKHEAD_LATER: leaves the job, and gets the next one; NULL if the worker is to
- * end. If the job was finished before, its attempt ends here. */
-PLIM_SLOW_ bulkhead_job *bulkhead_leave_job_(bulkhead_worker_ *self, bulkhead_job *job)
+/* Steps 1 and 2. Which code of the program has to run while the permit is still held? Done, which is
+ * part of the job. Not if the job is detached: then done may submit it again, and finds the permit
+ * free. Nor on_event if there will be another attempt: that may begin, and end the job, while
+ * on_event hears of this one. So no event names the job then. */
+PLIM_SLOW_ void bulkhead_decide_attempt_(bulkhead *b, bulkhead_section_ *s,
+                                         bulkhead_attempt_end_ *end, bool again)
 {
-    bulkhead *b = self->owner;
-    bulkhead_section_ s = bulkhead_lock_(b);
-    const bool late = bulkhead_is_stuck_(job); /* then the worker has been replaced */
-    const bool broken = job->renews_, away = bulkhead_goes_away_(b, &s, &self->stay);
-    const int result = job->result;
-    bulkhead_job *next = NULL;
-    if (away && late) {
-        bulkhead_leave_threads_(b, self);
-        bulkhead_unsettle_(b, self);
-    } else if (away && !broken) {
-        b->crew.searching++;
-        next = bulkhead_take_job_(b, &s, self);
-        b->crew.searching -= next != NULL;
+    bulkhead_job *const job = end->job;
+    end->what = bulkhead_decide_end_(b, s, job, end->result, again);
+    end->calls = bulkhead_end_is_told_(b, job, end->what, end->detached);
+    if (end->calls && end->what == BULKHEAD_OVER_ && !end->detached) {
+        const bool frozen = s->frozen;
+        plim_store_relaxed_(&job->entry_.phase, BULKHEAD_FINISHING_);
+        bulkhead_unlock_(b, s);
+        bulkhead_tell_end_(b, end);
+        *s = bulkhead_hold_(b, PLIM_SOON_);
+        if (frozen || b->watched) {
+            bulkhead_freeze_(b, s);
+        }
+        plim_store_relaxed_(&job->entry_.phase, BULKHEAD_ENDING_);
+        end->calls = false;
+    }
+}
+
+/* The thread goes on without the job. What does a worker do next? True: it takes another job. */
+static inline bool bulkhead_is_free_(bulkhead *b, bulkhead_section_ *s, bulkhead_worker_ *worker,
+                                     const bulkhead_attempt_end_ *end, bool broken, bool replaced)
+{
+    if (worker == NULL) {
+        b->busy += end->calls;
+        return false;
+    }
+    const bool free = !replaced && !end->calls && !broken;
+    b->crew.searching += free; /* so nobody is woken for what it takes itself */
+    if (!free) {
+        bulkhead_unsettle_(b, worker);
+        bulkhead_freeze_unless_(b, s);
+    }
+    if (replaced) {
+        bulkhead_leave_threads_(b, worker);
+    }
+    return free;
+}
+
+/* Step 3. Frees the permit, with all that follows from it. Threads that wait for the job go on,
+ * unless code of the program comes first. */
+static inline void bulkhead_pass_on_(bulkhead *b, bulkhead_section_ *s,
+                                     const bulkhead_attempt_end_ *end)
+{
+    if (s->frozen) {
+        s->word += BULKHEAD_PERMIT_ONE_;
+        bulkhead_grant_(b, s);
+    } else {
+        b->spare++;
+        bulkhead_reckon_(b);
+    }
+    if (PLIM_LIKELY_(end->what == BULKHEAD_OVER_ && !end->calls)) {
+        bulkhead_release_(b, s, end->job, BULKHEAD_DONE_);
+    }
+}
+
+/* The body of self->job has returned that, or (thread_ends) ended its thread. Returns the next job
+ * of a worker, if it has found one in the same section. */
+PLIM_SLOW_ bulkhead_job *bulkhead_end_attempt_(bulkhead *b, bulkhead_stay_ *self, int result,
+                                               bool thread_ends, bulkhead_attempt_end_ *end)
+{
+    bulkhead_job *const job = self->job;
+    bulkhead_worker_ *const worker =
+        self->role == BULKHEAD_WORKS_ ? BULKHEAD_WORKER_OF_(self) : NULL;
+    const bool broken = job->renews_;
+    bool replaced = thread_ends;
+    bulkhead_section_ s;
+    end->job = job;
+    end->about = bulkhead_subject_of_(job);
+    end->attempt = job->attempt;
+    end->detached = job->detached;
+    end->what = BULKHEAD_OVER_;
+    end->calls = false;
+    if (bulkhead_is_later_(job, result)) {
+        s = bulkhead_lock_(b);
+        replaced = bulkhead_is_stuck_(job);
+        result = job->result;
+        if (bulkhead_goes_away_(b, &s, self)) {
+            end->what = BULKHEAD_LEFT_;
+        } else {
+            bulkhead_unlock_(b, &s);
+        }
+    }
+    end->result = result;
+    if (end->what != BULKHEAD_LEFT_) {
+        const bool again =
+            !thread_ends && bulkhead_end_asks_(b, result) && bulkhead_may_retry_(b, job, result);
+        s = bulkhead_hold_(b, worker != NULL ? PLIM_LATER_ : PLIM_SOON_);
+        if (worker == NULL || b->watched || again || bulkhead_is_stuck_(job)) {
+            bulkhead_freeze_(b, &s);
+        }
+        if (worker == NULL) {
+            plim_unlink_(&b->running, &job->entry_.node); /* it may be gone after this section */
+        }
+        bulkhead_decide_attempt_(b, &s, end, again);
+        replaced = thread_ends || end->what == BULKHEAD_LATE_;
+    }
+    self->job = NULL;
+    self->hold.amount = 0;
+    const bool free = bulkhead_is_free_(b, &s, worker, end, broken, replaced);
+    if (end->what != BULKHEAD_LEFT_) {
+        bulkhead_pass_on_(b, &s, end);
+    }
+    bulkhead_job *next = free ? bulkhead_take_job_(b, &s, worker) : NULL;
+    b->crew.searching -= next != NULL;
+    if (worker != NULL) {
         bulkhead_tidy_(b, &s);
     }
+    end->look = b->crew.searching <= BULKHEAD_SEARCHERS_;
     bulkhead_unlock_(b, &s);
+    if (end->calls) { /* it may wait for what was let in now */
+        bulkhead_tell_end_(b, end);
+    }
+    if (end->calls && worker == NULL) {
+        bulkhead_idle_(b);
+    }
     if (next != NULL) {
         bulkhead_tell_started_(b, next);
     }
-    return !away                                        ? bulkhead_next_slow_(self, job, result)
-           : next != NULL || late                       ? next
-           : broken && !bulkhead_worker_restarts_(self) ? NULL
-                                                        : bulkhead_search_(self, true);
+    return next;
+}
+
+/* The attempt of a job that goes on without a thread ends here, unless run has not returned: then
+ * it ends there. Whichever comes second under the lock ends it. */
+PLIM_SLOW_ int bulkhead_finish_(bulkhead_job *job, int result)
+{
+    bulkhead *b = job->bulkhead_;
+    bulkhead_section_ s = bulkhead_hold_(b, PLIM_SOON_);
+    const bool runs = plim_load_relaxed_(&job->entry_.phase) == BULKHEAD_RUNNING_;
+    const bool away = (job->later_ & BULKHEAD_AWAY_) != 0;
+    const bool fits = (runs || bulkhead_is_stuck_(job)) && (job->later_ & BULKHEAD_FINISHED_) == 0;
+    if (fits) {
+        job->later_ |= BULKHEAD_FINISHED_;
+        if (runs) {
+            job->result = result; /* else it is over, and others read its result */
+        }
+        plim_end_waits_(&s.woken, &b->resting, 0); /* its submitter, on a sync bulkhead */
+    }
+    bulkhead_unlock_(b, &s);
+    if (fits && away) {
+        bulkhead_stay_ self;
+        bulkhead_attempt_end_ end;
+        bulkhead_stay_begins_(b, &self, BULKHEAD_RUNS_, plim_here_());
+        self.job = job;
+        self.hold.amount = 1;
+        bulkhead_end_attempt_(b, &self, result, false, &end);
+        plim_hold_ends_(&self.hold, plim_here_());
+    }
+    return fits ? 0 : EPERM;
+}
+
+/* ==== src/bulkhead/workers.h ================================================================== */
+
+/* Workers: the threads that run jobs. */
+
+/* An attempt has ended with that result: gets the next job, or NULL if the worker is to end. */
+PLIM_SLOW_ bulkhead_job *bulkhead_next_slow_(bulkhead_worker_ *self, int result)
+{
+    bulkhead *b = self->owner;
+    bulkhead_attempt_end_ end;
+    const bool broken = self->stay.job->renews_;
+    bulkhead_job *next = bulkhead_end_attempt_(b, &self->stay, result, false, &end);
+    if (next != NULL || self->leaves || (broken && !bulkhead_worker_restarts_(self))) {
+        return next;
+    }
+    if (self->unsettled) { /* it has called done, and does not search yet */
+        bulkhead_section_ s = bulkhead_hold_(b, PLIM_SOON_);
+        b->crew.searching++;
+        bulkhead_unlock_(b, &s);
+        end.look = false;
+    }
+    return bulkhead_search_(self, end.look);
 }
 
 /* Does the end of the job concern only those who wait for it, or only its done? */
@@ -6180,12 +6176,12 @@ PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *
 {
     bulkhead *b = self->owner;
     if (!PLIM_LIKELY_(bulkhead_ends_plainly_(b, job, result))) {
-        return bulkhead_next_slow_(self, job, result);
+        return bulkhead_next_slow_(self, result);
     }
     bulkhead_section_ s = bulkhead_hold_(b, PLIM_LATER_);
     if (!PLIM_LIKELY_(!b->watched && !bulkhead_is_stuck_(job))) {
         plim_gate_let_go_(&b->gate, &s.woken);
-        return bulkhead_next_slow_(self, job, result);
+        return bulkhead_next_slow_(self, result);
     }
     if (b->fixed.histograms != NULL) {
         bulkhead_time_run_(b, bulkhead_now_(&s) - job->since_);
@@ -6224,18 +6220,8 @@ PLIM_SLOW_ void bulkhead_thread_ended_(void *arg)
                 "bulkhead: a done has ended its thread; it must return");
     self->stay.hold.place.carries = NULL;   /* worker_stop is not part of the job, */
     *plim_here_() = &self->stay.hold.place; /* nor of what it was in */
-    bulkhead_section_ s = bulkhead_lock_(b);
     bulkhead_attempt_end_ end;
-    bulkhead_end_attempt_(b, &s, self->stay.job, ECANCELED, false, &end);
-    self->stay.job = NULL;
-    bulkhead_unsettle_(b, self);
-    bulkhead_leave_threads_(b, self);
-    bulkhead_pass_permit_(b, &s, &end);
-    bulkhead_staff_(b, &s);
-    bulkhead_unlock_(b, &s);
-    if (end.calls) {
-        bulkhead_tell_end_(b, &end);
-    }
+    bulkhead_end_attempt_(b, &self->stay, ECANCELED, true, &end);
     bulkhead_retire_(self);
 }
 
@@ -6276,6 +6262,42 @@ PLIM_SLOW_ plim_worker_result bulkhead_thread_(void *arg)
     }
     bulkhead_retire_(self);
     return 0;
+}
+
+/* ==== src/bulkhead/executor.h ================================================================= */
+
+/* Jobs on an executor. */
+
+/* Runs the body on a thread that is no worker's; ends the section. */
+PLIM_SLOW_ int bulkhead_run_listed_(bulkhead *b, bulkhead_section_ *s, bulkhead_stay_ *self,
+                                    bulkhead_job *job)
+{
+    bulkhead_begin_(b, s, job, NULL);
+    plim_append_(&b->running, &job->entry_.node); /* so an abort reaches it */
+    self->job = job;
+    self->hold.amount = 1;
+    bulkhead_unlock_(b, s);
+    bulkhead_tell_started_(b, job);
+    return bulkhead_run_body_(self, job);
+}
+
+/* The executor runs this: an entry. */
+PLIM_SLOW_ void bulkhead_execute_(void *arg)
+{
+    bulkhead *b = (bulkhead *)arg;
+    bulkhead_stay_ self;
+    bulkhead_attempt_end_ end;
+    bulkhead_section_ s = bulkhead_lock_(b);
+    b->entries--;
+    bulkhead_job *job = bulkhead_pick_(b);
+    if (job == NULL) { /* the job it was meant for has ended without it */
+        bulkhead_unlock_(b, &s);
+        return;
+    }
+    bulkhead_stay_begins_(b, &self, BULKHEAD_RUNS_, plim_here_());
+    int result = bulkhead_run_listed_(b, &s, &self, job);
+    bulkhead_end_attempt_(b, &self, result, false, &end);
+    plim_hold_ends_(&self.hold, plim_here_());
 }
 
 /* ==== src/bulkhead/hire.h ===================================================================== */
@@ -7306,87 +7328,29 @@ PLIM_SLOW_ int bulkhead_await_finish_(bulkhead *b, const bulkhead_job *job)
     }
 }
 
-/* Gives the permit back, if the thread has it. */
-PLIM_SLOW_ void bulkhead_return_permit_(bulkhead *b, bulkhead_section_ *s, bulkhead_stay_ *self)
+/* Makes an attempt, unless there is no point any more, and says what its end is for the job. The
+ * thread has a permit, or (`permit` is false) will not get one. */
+PLIM_SLOW_ int bulkhead_attempt_here_(bulkhead *b, bulkhead_job *job, bool permit)
 {
-    if (self->hold.amount != 0) {
-        self->hold.amount = 0;
-        s->word += BULKHEAD_PERMIT_ONE_;
-        bulkhead_grant_(b, s);
-    }
-}
-
-/* Makes one attempt, with a permit, and says how the job ends; PENDING: there will be another, and
- * the permit was given back. */
-PLIM_SLOW_ bulkhead_outcome bulkhead_attempt_here_(bulkhead *b, bulkhead_job *job,
-                                                   bulkhead_stay_ *self, int *result)
-{
-    const int64_t began = plim_now_(), limit = bulkhead_run_limit_(b, job);
     bulkhead_section_ s = bulkhead_lock_(b);
-    bulkhead_outcome outcome = bulkhead_stopped_(b, job);
-    if (outcome == BULKHEAD_PENDING) {
-        job->attempt++;
-        job->later_ = 0;
-        plim_append_(&b->running, &job->entry_.node); /* so an abort reaches it */
-        if (b->fixed.histograms != NULL) {
-            bulkhead_time_wait_(b, began - job->since_);
-        }
-        job->since_ = began;
+    const bulkhead_outcome stopped = bulkhead_stopped_(b, job);
+    if (stopped != BULKHEAD_PENDING) {
+        s.word += permit ? BULKHEAD_PERMIT_ONE_ : 0;
+        bulkhead_end_early_(b, &s, job, stopped);
+        bulkhead_grant_(b, &s);
+        bulkhead_unlock_(b, &s);
+        return BULKHEAD_OVER_;
     }
-    bulkhead_unlock_(b, &s);
-    if (outcome != BULKHEAD_PENDING) {
-        return outcome;
+    bulkhead_stay_ self;
+    bulkhead_attempt_end_ end;
+    bulkhead_stay_begins_(b, &self, BULKHEAD_RUNS_, plim_here_());
+    int result = bulkhead_run_listed_(b, &s, &self, job);
+    if (result == BULKHEAD_LATER) {
+        result = bulkhead_await_finish_(b, job);
     }
-    bulkhead_tell_started_(b, job);
-    *result = bulkhead_run_body_(self, job);
-    if (*result == BULKHEAD_LATER) {
-        *result = bulkhead_await_finish_(b, job);
-    }
-    const bool again = bulkhead_may_retry_(b, job, *result);
-    const int64_t now = plim_now_();
-    s = bulkhead_lock_(b);
-    job->later_ = BULKHEAD_FINISHED_;
-    plim_unlink_(&b->running, &job->entry_.node);
-    if (b->fixed.histograms != NULL) {
-        bulkhead_time_run_(b, now - began);
-    }
-    if (limit > 0 && now - began > limit) { /* nobody could tell before */
-        outcome = BULKHEAD_TIMED_OUT;
-        *result = 0;
-        b->totals.late++;
-    } else if (!again || bulkhead_job_cancelled(job)) {
-        outcome = *result == 0 ? BULKHEAD_SUCCEEDED : BULKHEAD_FAILED;
-    } else {
-        int64_t delay = bulkhead_back_off_(b, job->attempt);
-        b->totals.retried++;
-        job->result = *result;
-        job->timer_.at = plim_deadline_(now, delay); /* it is not armed: when it goes on */
-        bulkhead_return_permit_(b, &s, self);
-    }
-    bulkhead_unlock_(b, &s);
-    return outcome;
-}
-
-/* The end of the job, with its permit or without. The thread is busy until done has returned, so
- * the bulkhead stays; and the last touch of the job is as on a worker. */
-PLIM_SLOW_ void bulkhead_end_here_(bulkhead *b, bulkhead_job *job, bulkhead_stay_ *self,
-                                   bulkhead_outcome outcome, int result)
-{
-    const bool detached = job->detached;
-    bulkhead_section_ s = bulkhead_lock_(b);
-    bulkhead_end_(b, job, outcome, result);
-    if (detached) {
-        bulkhead_return_permit_(b, &s, self);
-    }
-    bulkhead_unlock_(b, &s);
-    bulkhead_call_done_(b, job);
-    s = bulkhead_lock_(b);
-    bulkhead_return_permit_(b, &s, self);
-    b->busy--;
-    if (!detached) {
-        bulkhead_release_(b, &s, job, BULKHEAD_DONE_);
-    }
-    bulkhead_unlock_(b, &s);
+    bulkhead_end_attempt_(b, &self, result, false, &end);
+    plim_hold_ends_(&self.hold, plim_here_());
+    return end.what;
 }
 
 /* Waits for a permit as enter does, and runs the job. Returns when it is done. */
@@ -7395,8 +7359,6 @@ PLIM_SLOW_ int bulkhead_submit_here_(bulkhead *b, bulkhead_job *job, int64_t tim
     const bulkhead_subject_ about = bulkhead_subject_of_(job);
     const uint64_t phase = plim_load_relaxed_(&job->entry_.phase);
     const bool expires = job->start_within_ns > 0 && job->start_within_ns < timeout_ns;
-    bulkhead_stay_ self;
-    int result = 0;
     plim_store_relaxed_(&job->entry_.phase, BULKHEAD_ROOM_);
     if (job->delay_ns > 0) {
         bulkhead_rest_(b, job, plim_deadline_(plim_now_(), job->delay_ns), false);
@@ -7405,10 +7367,10 @@ PLIM_SLOW_ int bulkhead_submit_here_(bulkhead *b, bulkhead_job *job, int64_t tim
     int error = bulkhead_get_in_(b, expires ? job->start_within_ns : timeout_ns, since, false);
     const bool expired = error == ETIMEDOUT && expires;
     bulkhead_section_ s = bulkhead_lock_(b);
-    if (expired && b->stage != PLIM_OPEN_) {
-        error = ESHUTDOWN; /* nobody waits for it any more */
+    if (expired) {
+        error = b->stage != PLIM_OPEN_ ? ESHUTDOWN : 0; /* closed: nobody waits for it any more */
     }
-    if (error != 0 && (!expired || error == ESHUTDOWN)) {
+    if (error != 0) {
         plim_store_relaxed_(&job->entry_.phase, phase);
         bulkhead_unlock_(b, &s);
         return bulkhead_reject_(b, about, error == ETIMEDOUT ? full : error);
@@ -7417,26 +7379,20 @@ PLIM_SLOW_ int bulkhead_submit_here_(bulkhead *b, bulkhead_job *job, int64_t tim
     job->later_ = BULKHEAD_FINISHED_; /* but during an attempt */
     plim_store_relaxed_(&job->entry_.phase, BULKHEAD_RUNNING_);
     bulkhead_number_it_(b, job);
-    b->busy++;
     bulkhead_unlock_(b, &s);
-    bulkhead_stay_begins_(b, &self, BULKHEAD_RUNS_, plim_here_());
-    self.job = job;
-    self.hold.amount = !expired;
     bulkhead_tell_(b, BULKHEAD_EVENT_ACCEPTED, about, BULKHEAD_PENDING, 0, 0);
-    bulkhead_outcome outcome = expired ? BULKHEAD_EXPIRED : BULKHEAD_PENDING;
-    while (outcome == BULKHEAD_PENDING) {
-        outcome = bulkhead_attempt_here_(b, job, &self, &result);
-        if (outcome == BULKHEAD_PENDING) {
-            bulkhead_tell_(b, BULKHEAD_EVENT_RETRIED, about, BULKHEAD_PENDING, result,
-                           job->attempt);
-            bulkhead_rest_(b, job, job->timer_.at, true);
-            job->since_ = plim_now_();
-            self.hold.amount = bulkhead_get_in_(b, PLIM_FOREVER, job->since_, true) == 0;
-            outcome = self.hold.amount != 0 ? BULKHEAD_PENDING : BULKHEAD_FAILED; /* aborted */
-        }
+    if (expired) {
+        s = bulkhead_lock_(b);
+        bulkhead_end_early_(b, &s, job, BULKHEAD_EXPIRED);
+        bulkhead_unlock_(b, &s);
+        return 0;
     }
-    bulkhead_end_here_(b, job, &self, outcome, result);
-    plim_hold_ends_(&self.hold, plim_here_());
+    bool permit = true;
+    while (bulkhead_attempt_here_(b, job, permit) == BULKHEAD_AGAIN_) {
+        bulkhead_rest_(b, job, job->timer_.at, true);
+        job->since_ = plim_now_();
+        permit = bulkhead_get_in_(b, PLIM_FOREVER, job->since_, true) == 0; /* else: aborted */
+    }
     return 0;
 }
 

@@ -1,20 +1,4 @@
-/* An attempt: how it begins, how it ends, and what that means for the job. */
-
-/*
- * The end of an attempt has four steps, in this order, whichever thread runs the job:
- *
- *   1  decide        bulkhead_decide_end_   the job is over, is tried again, or its end is late;
- *                                           under the lock
- *   2  done inside   bulkhead_tell_end_     while the permit covers it; without the lock. Left out
- *                                           if there is no done, and for a detached job
- *   3  the permit    bulkhead_pass_permit_  it is free, with all that follows, and those who wait
- *                                           for the job go on; under the lock
- *   4  done outside  bulkhead_tell_end_     of a detached job, and on_event of a retry; without the
- *                                           lock
- *
- * bulkhead_end_attempt_ makes 1 and 2. Between 2 and 3 the thread decides what it does next, so
- * that no other is woken for what it will take.
- */
+/* An attempt: how it begins, and what its end means for the job. See finish.h for the end itself. */
 
 static inline int64_t bulkhead_run_limit_(const bulkhead *b, const bulkhead_job *job)
 {
@@ -34,9 +18,9 @@ PLIM_CALLED_ void bulkhead_begin_timed_(bulkhead *b, bulkhead_section_ *s, bulkh
         bulkhead_time_wait_(b, now - job->since_);
     }
     job->since_ = now;
-    if (limit > 0 && worker == NULL) {
+    if (limit > 0 && worker == NULL && b->fixed.type == BULKHEAD_ASYNC) {
         bulkhead_arm_(b, s, job, plim_deadline_(now, limit));
-    } else if (limit > 0) {
+    } else if (limit > 0 && worker != NULL) {
         worker->run_until = plim_deadline_(now, limit);
         if (worker->run_until < b->watch.look) {
             b->watch.look = worker->run_until;
@@ -72,22 +56,21 @@ static inline bool bulkhead_is_later_(const bulkhead_job *job, int result)
 /* Run has returned BULKHEAD_LATER. False if the job was finished before that: then this thread ends
  * the attempt, with job->result. Else it leaves the job in this section. A thread that finishes it
  * comes after, under the lock, too. */
-PLIM_SLOW_ bool bulkhead_goes_away_(bulkhead *b, bulkhead_section_ *s, bulkhead_stay_ *stay)
+PLIM_SLOW_ bool bulkhead_goes_away_(bulkhead *b, bulkhead_section_ *s, bulkhead_stay_ *self)
 {
-    bulkhead_job *job = stay->job;
+    bulkhead_job *job = self->job;
     if ((job->later_ & BULKHEAD_FINISHED_) != 0) {
         return false;
     }
     const bool stuck = bulkhead_is_stuck_(job);
     job->later_ = BULKHEAD_AWAY_;
     b->stuck -= stuck;
-    if (stay->role == BULKHEAD_WORKS_) {
+    if (self->role == BULKHEAD_WORKS_) {
         plim_append_(&b->running, &job->entry_.node);
         if (!stuck && bulkhead_run_limit_(b, job) != 0) {
-            bulkhead_arm_(b, s, job, BULKHEAD_WORKER_OF_(stay)->run_until);
+            bulkhead_arm_(b, s, job, BULKHEAD_WORKER_OF_(self)->run_until);
         }
     }
-    stay->job = NULL;
     return true;
 }
 
@@ -116,7 +99,41 @@ PLIM_SLOW_ int64_t bulkhead_back_off_(bulkhead *b, uint32_t attempt)
                             &b->dice);
 }
 
-enum { BULKHEAD_OVER_, BULKHEAD_AGAIN_, BULKHEAD_LATE_ }; /* what an attempt's end is for the job */
+enum {                  /* what the end of an attempt is for the job */
+       BULKHEAD_OVER_,  /* it has ended */
+       BULKHEAD_AGAIN_, /* it is tried again */
+       BULKHEAD_LATE_,  /* it ended before, by its run timeout */
+       BULKHEAD_LEFT_   /* it goes on without a thread, and so does the attempt */
+};
+
+/* The job will be tried again. A sync one stays with its submitter, which waits for its time. */
+PLIM_SLOW_ void bulkhead_retry_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int result)
+{
+    const int64_t delay = bulkhead_back_off_(b, job->attempt);
+    bulkhead_disarm_(b, job);
+    b->totals.retried++;
+    job->result = result;
+    if (b->fixed.histograms != NULL || delay > 0) {
+        job->since_ = bulkhead_now_(s);
+    }
+    if (b->fixed.type == BULKHEAD_SYNC) {
+        job->later_ = BULKHEAD_FINISHED_;
+        job->timer_.at = delay > 0 ? plim_deadline_(job->since_, delay) : 0; /* it is not armed */
+    } else if (delay > 0) {
+        bulkhead_delay_(b, s, job, plim_deadline_(job->since_, delay));
+    } else {
+        plim_store_relaxed_(&job->entry_.phase, BULKHEAD_QUEUED_);
+        bulkhead_enqueue_(b, s, &job->entry_);
+    }
+}
+
+/* Has a job of a sync bulkhead run for too long? There nobody can tell before it returns. */
+static inline bool bulkhead_ran_over_(const bulkhead *b, bulkhead_section_ *s,
+                                      const bulkhead_job *job)
+{
+    const int64_t limit = b->fixed.type == BULKHEAD_SYNC ? bulkhead_run_limit_(b, job) : 0;
+    return limit > 0 && bulkhead_now_(s) - job->since_ > limit;
+}
 
 /* An attempt has ended, and what becomes of the job is decided. `again` is the answer of
  * bulkhead_may_retry_. The permit is still held. */
@@ -137,23 +154,16 @@ PLIM_FAST_ int bulkhead_decide_end_(bulkhead *b, bulkhead_section_ *s, bulkhead_
         }
         return BULKHEAD_LATE_;
     }
+    if (bulkhead_ran_over_(b, s, job)) {
+        b->totals.late++;
+        bulkhead_end_(b, job, BULKHEAD_TIMED_OUT, 0);
+        return BULKHEAD_OVER_;
+    }
     if (!again || bulkhead_job_cancelled(job)) { /* by an abort, too */
         bulkhead_end_(b, job, result == 0 ? BULKHEAD_SUCCEEDED : BULKHEAD_FAILED, result);
         return BULKHEAD_OVER_;
     }
-    int64_t delay = bulkhead_back_off_(b, job->attempt);
-    bulkhead_disarm_(b, job);
-    b->totals.retried++;
-    job->result = result;
-    if (b->fixed.histograms != NULL || delay > 0) {
-        job->since_ = bulkhead_now_(s);
-    }
-    if (delay > 0) {
-        bulkhead_delay_(b, s, job, plim_deadline_(job->since_, delay));
-    } else {
-        plim_store_relaxed_(&job->entry_.phase, BULKHEAD_QUEUED_);
-        bulkhead_enqueue_(b, s, &job->entry_);
-    }
+    bulkhead_retry_(b, s, job, result);
     return BULKHEAD_AGAIN_;
 }
 
@@ -167,69 +177,25 @@ static inline bool bulkhead_end_is_told_(const bulkhead *b, const bulkhead_job *
                                                       : what == BULKHEAD_OVER_ && job->done != NULL;
 }
 
-/* An attempt that has ended; on the stack of the thread that has run it. */
-typedef struct bulkhead_attempt_end_ {
-    bulkhead_job *job; /* may be gone, but for one that is over, until it is released */
-    bulkhead_subject_ about;
-    uint32_t attempt;
-    int result, what;
-    bool detached, calls;
-} bulkhead_attempt_end_;
-
-/* Runs that code. If the job is detached, it is gone then. */
-PLIM_SLOW_ void bulkhead_tell_end_(bulkhead *b, const bulkhead_attempt_end_ *end)
+/*
+ * Calls the body. In the meantime the thread's place carries the job, as it would an event loop of
+ * loop_scheduler.h. So a wait in the body that would close a circle finds the loop, or the job of
+ * another bulkhead, that waits for this job.
+ */
+PLIM_FAST_ int bulkhead_run_body_(bulkhead_stay_ *self, bulkhead_job *job)
 {
-    if (end->what == BULKHEAD_OVER_) {
-        bulkhead_call_done_(b, end->job);
-    } else if (end->what == BULKHEAD_AGAIN_) {
-        bulkhead_tell_(b, BULKHEAD_EVENT_RETRIED, end->about, BULKHEAD_PENDING, end->result,
-                       end->attempt);
-    } else if (end->job->done != NULL) {
-        end->job->done(end->job);
-    }
+    self->hold.place.carries = &job->goal_;
+    int result = job->run(job);
+    self->hold.place.carries = NULL;
+    return result;
 }
 
-/* Decides what the end of the attempt means. Runs code of the program that has to run while the
- * permit is still held: done is part of the job. Not if the job is detached: then done may submit
- * it again, and finds the permit free. Nor if there will be another attempt: that may begin, and
- * end the job, while on_event hears of this one. So no event names the job then. */
-PLIM_SLOW_ void bulkhead_end_attempt_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
-                                      int result, bool again, bulkhead_attempt_end_ *end)
+/* Takes the first job that is ready. */
+PLIM_FAST_ bulkhead_job *bulkhead_pick_(bulkhead *b)
 {
-    end->job = job;
-    end->about = bulkhead_subject_of_(job);
-    end->attempt = job->attempt;
-    end->result = result;
-    end->detached = job->detached;
-    end->what = bulkhead_decide_end_(b, s, job, result, again);
-    end->calls = bulkhead_end_is_told_(b, job, end->what, end->detached);
-    if (end->calls && end->what == BULKHEAD_OVER_ && !end->detached) {
-        const bool frozen = s->frozen;
-        plim_store_relaxed_(&job->entry_.phase, BULKHEAD_FINISHING_);
-        bulkhead_unlock_(b, s);
-        bulkhead_tell_end_(b, end);
-        *s = bulkhead_hold_(b, PLIM_SOON_);
-        if (frozen || b->watched) {
-            bulkhead_freeze_(b, s);
-        }
-        plim_store_relaxed_(&job->entry_.phase, BULKHEAD_ENDING_);
-        end->calls = false;
+    if (b->ready_jobs.first == NULL) {
+        return NULL;
     }
-}
-
-/* Frees the permit, with all that follows from it. Threads that wait for the job go on, unless code
- * of the program comes first. */
-static inline void bulkhead_pass_permit_(bulkhead *b, bulkhead_section_ *s,
-                                         const bulkhead_attempt_end_ *end)
-{
-    if (s->frozen) {
-        s->word += BULKHEAD_PERMIT_ONE_;
-        bulkhead_grant_(b, s);
-    } else {
-        b->spare++;
-        bulkhead_reckon_(b);
-    }
-    if (PLIM_LIKELY_(end->what == BULKHEAD_OVER_ && !end->calls)) {
-        bulkhead_release_(b, s, end->job, BULKHEAD_DONE_);
-    }
+    plim_store_relaxed_(&b->ready, plim_load_relaxed_(&b->ready) - 1);
+    return BULKHEAD_JOB_OF_(plim_shift_(&b->ready_jobs));
 }

@@ -202,7 +202,7 @@ typedef struct bulkhead_totals_ {
 } bulkhead_totals_;
 
 /* Of the supervisor, which is made when the first job needs it. */
-enum { BULKHEAD_NOT_MADE_, BULKHEAD_BEING_MADE_, BULKHEAD_MADE_ };
+enum { BULKHEAD_NOT_MADE_, BULKHEAD_MADE_, BULKHEAD_BEING_MADE_ };
 
 typedef struct bulkhead_watch_ {
     plim_list_ asleep; /* the supervisor, and those who wait until it is made */

@@ -1,192 +1,22 @@
 /* Workers: the threads that run jobs. */
 
-/* The first job that has a permit, or the first in the queue, if one is spare. Both the look at the
- * inbox and the use of what is spare are only for speed: who gets no job here freezes the word. */
-PLIM_FAST_ bulkhead_job *bulkhead_first_(bulkhead *b, bulkhead_section_ *s)
-{
-    bulkhead_job *job = NULL;
-    if (b->queue.first == NULL && b->ready_jobs.first == NULL && bulkhead_has_mail_(b)) {
-        bulkhead_empty_(b, s);
-    }
-    if (PLIM_LIKELY_(b->ready_jobs.first == NULL)) {
-        while (job == NULL && b->spare != 0 && b->queue.first != NULL) {
-            job = bulkhead_shift_(b, s);
-        }
-    }
-    return job != NULL ? job : bulkhead_pick_(b);
-}
-
-/* The worker takes a job, if there is one for it. Inlined where every job passes. */
-PLIM_FAST_ bulkhead_job *bulkhead_take_job_fast_(bulkhead *b, bulkhead_section_ *s,
-                                                 bulkhead_worker_ *self)
-{
-    bulkhead_job *job = bulkhead_first_(b, s);
-    if (!PLIM_LIKELY_(job != NULL) && b->queue.first != NULL && bulkhead_has_permit_(b, s)) {
-        bulkhead_let_late_in_(b, s);
-        job = bulkhead_pick_(b);
-    }
-    if (job == NULL) {
-        return NULL;
-    }
-    bulkhead_begin_(b, s, job, self);
-    if (job->resource != self->resource) {
-        job->resource = self->resource;
-    }
-    job->worker = self->index;
-    self->stay.job = job;
-    return job;
-}
-
-PLIM_CALLED_ bulkhead_job *bulkhead_take_job_(bulkhead *b, bulkhead_section_ *s,
-                                              bulkhead_worker_ *self)
-{
-    return bulkhead_take_job_fast_(b, s, self);
-}
-
-/* Looks for a job without the lock, before going to sleep. The first looks are close together;
- * later ones offer the CPU to others in between. Not if many do so already. */
-static inline void bulkhead_look_(bulkhead *b, bool on)
-{
-    for (int i = 0; on && i < PLIM_SPIN && plim_load_relaxed_(&b->ready) == 0; i++) {
-        if (bulkhead_has_mail_(b)) {
-            break;
-        }
-        on = plim_look_on_(i, PLIM_SPIN / 5, PLIM_FOREVER);
-    }
-}
-
-enum { BULKHEAD_SEARCHERS_ = 16 }; /* one more worker without a job sleeps at once */
-
-#ifndef BULKHEAD_IDLE_NS
-#define BULKHEAD_IDLE_NS PLIM_S(10)
-#endif
-
-/* Finds a job, asleep if need be. The worker counts as searching; NULL: it is to end. One that has
- * slept for too long ends, too. B1 holds nevertheless. The worker looks once more in the section in
- * which it leaves. Until then a section that makes a job ready passes it over and hires another. */
-PLIM_CALLED_ bulkhead_job *bulkhead_search_(bulkhead_worker_ *self, bool look)
-{
-    bulkhead *b = self->owner;
-    plim_waiter_ idle;
-    for (bool leaves = false;; look = true) {
-        bulkhead_look_(b, look && !leaves);
-        bulkhead_section_ s = bulkhead_hold_(b, PLIM_SOON_);
-        if (b->watched) { /* whoever waits for our end has left it so */
-            bulkhead_freeze_(b, &s);
-        }
-        bulkhead_settle_(b, self);
-        if (leaves) {
-            plim_unlink_(&b->crew.parked, &idle.node);
-        }
-        bulkhead_job *job = bulkhead_take_job_(b, &s, self);
-        if (job == NULL && !s.frozen) { /* enter is to find the permit on its fast way */
-            bulkhead_freeze_(b, &s);
-            job = bulkhead_take_job_(b, &s, self);
-        }
-        b->crew.searching -= !leaves;
-        bool ends = leaves || b->stage == PLIM_OVER_ || bulkhead_is_crowded_(b);
-        if (job != NULL) {
-            bulkhead_tidy_(b, &s);
-        } else if (ends) {
-            bulkhead_leave_threads_(b, self);
-            bulkhead_unsettle_(b, self);
-        } else {
-            plim_crew_park_(&b->crew, &idle);
-        }
-        bulkhead_unlock_(b, &s);
-        if (job != NULL) {
-            bulkhead_tell_started_(b, job);
-        }
-        if (job != NULL || ends) {
-            return job;
-        }
-        leaves = plim_sleep_(&idle, BULKHEAD_IDLE_NS, false) == ETIMEDOUT;
-    }
-}
-
-PLIM_SLOW_ bulkhead_job *bulkhead_leave_job_(bulkhead_worker_ *self, bulkhead_job *job);
-
 /* An attempt has ended with that result: gets the next job, or NULL if the worker is to end. */
-PLIM_SLOW_ bulkhead_job *bulkhead_next_slow_(bulkhead_worker_ *self, bulkhead_job *job, int result)
+PLIM_SLOW_ bulkhead_job *bulkhead_next_slow_(bulkhead_worker_ *self, int result)
 {
     bulkhead *b = self->owner;
-    if (bulkhead_is_later_(job, result)) {
-        return bulkhead_leave_job_(self, job);
-    }
-    const bool again = bulkhead_may_retry_(b, job, result);
-    const bool broken = job->renews_;
     bulkhead_attempt_end_ end;
-    bulkhead_section_ s = bulkhead_hold_(b, PLIM_LATER_);
-    if (b->watched || again || bulkhead_is_stuck_(job)) {
-        bulkhead_freeze_(b, &s);
-    }
-    bulkhead_end_attempt_(b, &s, job, result, again, &end);
-    const bool late = end.what == BULKHEAD_LATE_;
-    const bool restarts = broken && !late;
-    const bool ready = !late && !end.calls && !restarts; /* for the next job */
-    self->stay.job = NULL;
-    b->crew.searching += ready; /* so nobody is woken for what we take ourselves */
-    if (!ready) {
-        bulkhead_unsettle_(b, self);
-        bulkhead_freeze_unless_(b, &s);
-    }
-    if (late) {
-        bulkhead_leave_threads_(b, self); /* it has been replaced */
-    }
-    bulkhead_pass_permit_(b, &s, &end);
-    bulkhead_job *next = NULL;
-    if (ready) {
-        next = bulkhead_take_job_(b, &s, self);
-        b->crew.searching -= next != NULL;
-    }
-    bulkhead_tidy_(b, &s);
-    bool look = b->crew.searching <= BULKHEAD_SEARCHERS_;
-    bulkhead_unlock_(b, &s);
-    if (end.calls) {
-        bulkhead_tell_end_(b, &end);
-    }
-    if (next != NULL) {
-        bulkhead_tell_started_(b, next);
-    }
-    if (next != NULL || late || (restarts && !bulkhead_worker_restarts_(self))) {
+    const bool broken = self->stay.job->renews_;
+    bulkhead_job *next = bulkhead_end_attempt_(b, &self->stay, result, false, &end);
+    if (next != NULL || self->leaves || (broken && !bulkhead_worker_restarts_(self))) {
         return next;
     }
-    if (!ready && !restarts) {
-        s = bulkhead_hold_(b, PLIM_SOON_);
+    if (self->unsettled) { /* it has called done, and does not search yet */
+        bulkhead_section_ s = bulkhead_hold_(b, PLIM_SOON_);
         b->crew.searching++;
         bulkhead_unlock_(b, &s);
-        look = false;
+        end.look = false;
     }
-    return bulkhead_search_(self, look);
-}
-
-/* Run has returned BULKHEAD_LATER: leaves the job, and gets the next one; NULL if the worker is to
- * end. If the job was finished before, its attempt ends here. */
-PLIM_SLOW_ bulkhead_job *bulkhead_leave_job_(bulkhead_worker_ *self, bulkhead_job *job)
-{
-    bulkhead *b = self->owner;
-    bulkhead_section_ s = bulkhead_lock_(b);
-    const bool late = bulkhead_is_stuck_(job); /* then the worker has been replaced */
-    const bool broken = job->renews_, away = bulkhead_goes_away_(b, &s, &self->stay);
-    const int result = job->result;
-    bulkhead_job *next = NULL;
-    if (away && late) {
-        bulkhead_leave_threads_(b, self);
-        bulkhead_unsettle_(b, self);
-    } else if (away && !broken) {
-        b->crew.searching++;
-        next = bulkhead_take_job_(b, &s, self);
-        b->crew.searching -= next != NULL;
-        bulkhead_tidy_(b, &s);
-    }
-    bulkhead_unlock_(b, &s);
-    if (next != NULL) {
-        bulkhead_tell_started_(b, next);
-    }
-    return !away                                        ? bulkhead_next_slow_(self, job, result)
-           : next != NULL || late                       ? next
-           : broken && !bulkhead_worker_restarts_(self) ? NULL
-                                                        : bulkhead_search_(self, true);
+    return bulkhead_search_(self, end.look);
 }
 
 /* Does the end of the job concern only those who wait for it, or only its done? */
@@ -251,12 +81,12 @@ PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *
 {
     bulkhead *b = self->owner;
     if (!PLIM_LIKELY_(bulkhead_ends_plainly_(b, job, result))) {
-        return bulkhead_next_slow_(self, job, result);
+        return bulkhead_next_slow_(self, result);
     }
     bulkhead_section_ s = bulkhead_hold_(b, PLIM_LATER_);
     if (!PLIM_LIKELY_(!b->watched && !bulkhead_is_stuck_(job))) {
         plim_gate_let_go_(&b->gate, &s.woken);
-        return bulkhead_next_slow_(self, job, result);
+        return bulkhead_next_slow_(self, result);
     }
     if (b->fixed.histograms != NULL) {
         bulkhead_time_run_(b, bulkhead_now_(&s) - job->since_);
@@ -295,18 +125,8 @@ PLIM_SLOW_ void bulkhead_thread_ended_(void *arg)
                 "bulkhead: a done has ended its thread; it must return");
     self->stay.hold.place.carries = NULL;   /* worker_stop is not part of the job, */
     *plim_here_() = &self->stay.hold.place; /* nor of what it was in */
-    bulkhead_section_ s = bulkhead_lock_(b);
     bulkhead_attempt_end_ end;
-    bulkhead_end_attempt_(b, &s, self->stay.job, ECANCELED, false, &end);
-    self->stay.job = NULL;
-    bulkhead_unsettle_(b, self);
-    bulkhead_leave_threads_(b, self);
-    bulkhead_pass_permit_(b, &s, &end);
-    bulkhead_staff_(b, &s);
-    bulkhead_unlock_(b, &s);
-    if (end.calls) {
-        bulkhead_tell_end_(b, &end);
-    }
+    bulkhead_end_attempt_(b, &self->stay, ECANCELED, true, &end);
     bulkhead_retire_(self);
 }
 

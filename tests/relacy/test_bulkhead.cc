@@ -408,7 +408,7 @@ static void staff(bench &b)
         b.b.crew.threads++;
         b.b.starting++;
     }
-    plim_store_relaxed_(&b.b.watch.made, served[2]);
+    plim_store_relaxed_(&b.b.watch.made, served[2] ? BULKHEAD_MADE_ : BULKHEAD_NOT_MADE_);
     bulkhead_unlock_(&b.b, &s);
     b.outside = current->threads - served[0] - served[1] - served[2];
 }
@@ -470,7 +470,7 @@ void bench::end()
 
 static bool reached()
 {
-    return world::seen.slept[0] != 0 && world::seen.woken[0] != 0 && world::seen.timeouts != 0 &&
+    return world::seen.slept[1] != 0 && world::seen.woken[1] != 0 && world::seen.timeouts != 0 &&
            mailed != 0 && handed != 0 && late != 0;
 }
 

@@ -383,7 +383,7 @@ void bench::end()
 
 static bool reached()
 {
-    return world::seen.slept[0] != 0 && world::seen.refused != 0 && world::seen.woken[0] != 0 &&
+    return world::seen.slept[1] != 0 && world::seen.refused != 0 && world::seen.woken[1] != 0 &&
            world::seen.timeouts != 0 && world::seen.spurious != 0;
 }
 

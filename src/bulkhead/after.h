@@ -1,0 +1,87 @@
+/* What a section leaves to do after it: workers to hire, entries for the executor, jobs to conclude. */
+
+PLIM_SLOW_ void bulkhead_execute_(void *arg);
+PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine);
+
+/* The calling thread was counted in `busy`, and is not any more. Another thread may wait for
+ * that. */
+PLIM_CALLED_ void bulkhead_idle_(bulkhead *b)
+{
+    bulkhead_section_ s = bulkhead_lock_(b);
+    b->busy--;
+    bulkhead_unlock_(b, &s);
+}
+
+/* The executor has refused an entry. If that leaves a job without one, a job is taken back. That is
+ * the job that is just being submitted, which is then refused, too (EAGAIN), or else the newest. */
+PLIM_SLOW_ int bulkhead_entry_refused_(bulkhead *b, const bulkhead_past_ *mine)
+{
+    int error = 0;
+    bulkhead_section_ s = bulkhead_lock_(b);
+    b->entries--;
+    if (plim_load_relaxed_(&b->ready) > b->entries) {
+        plim_node_ *node = b->ready_jobs.last;
+        while (mine != NULL && node != NULL && !bulkhead_is_unrun_(BULKHEAD_JOB_OF_(node), mine)) {
+            node = node == b->ready_jobs.first ? NULL : node->prev;
+        }
+        bulkhead_job *job = BULKHEAD_JOB_OF_(node != NULL ? node : b->ready_jobs.last);
+        bulkhead_withdraw_(b, &s, job);
+        if (mine != NULL && node != NULL) {
+            error = EAGAIN;
+            bulkhead_refuse_(b, &s, job, mine);
+        } else {
+            bulkhead_end_early_(b, &s, job, BULKHEAD_ABORTED);
+        }
+        bulkhead_grant_(b, &s);
+    }
+    bulkhead_unlock_(b, &s);
+    return error;
+}
+
+/* Gives entries to the executor. If the thread does so already, further out, that will. */
+PLIM_SLOW_ void bulkhead_feed_(bulkhead *b, uint64_t entries)
+{
+    bulkhead_stay_ self, *giver = bulkhead_stay_as_(b, BULKHEAD_FEEDS_);
+    if (giver != NULL) {
+        giver->more.entries += entries;
+        return;
+    }
+    bulkhead_stay_begins_(b, &self, BULKHEAD_FEEDS_, plim_here_());
+    for (self.more.entries = entries; self.more.entries != 0;) {
+        self.more.entries--;
+        if (b->fixed.executor.execute(b->fixed.executor.ctx, bulkhead_execute_, b) != 0) {
+            bulkhead_entry_refused_(b, NULL);
+        }
+    }
+    plim_hold_ends_(&self.hold, plim_here_());
+}
+
+/* Concludes the jobs that a section has ended. */
+PLIM_SLOW_ void bulkhead_conclude_all_(bulkhead *b, bulkhead_job *ended)
+{
+    bulkhead_stay_ self;
+    bulkhead_stay_begins_(b, &self, BULKHEAD_ENDS_, plim_here_());
+    for (self.more.rest = ended; self.more.rest != NULL;) {
+        bulkhead_job *job = self.more.rest;
+        self.more.rest = bulkhead_after_job_(job); /* its memory may go */
+        bulkhead_conclude_(b, job, &self);
+    }
+    plim_hold_ends_(&self.hold, plim_here_());
+}
+
+PLIM_SLOW_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s)
+{
+    const bool busy = s->entries != 0 || s->ended != NULL;
+    for (; s->hires > 0; s->hires--) {
+        bulkhead_hire_(b, NULL);
+    }
+    if (s->ended != NULL) {
+        bulkhead_conclude_all_(b, s->ended);
+    }
+    if (s->entries != 0) {
+        bulkhead_feed_(b, s->entries);
+    }
+    if (busy) {
+        bulkhead_idle_(b);
+    }
+}

@@ -1,0 +1,199 @@
+/* How an attempt ends, whatever thread has run it: the only way, in four steps. */
+
+/*
+ *   1  decide        bulkhead_decide_end_  the job is over, or is tried again, or was over before;
+ *                                          under the lock
+ *   2  done inside   bulkhead_tell_end_    while the permit covers it; without the lock. Left out
+ *                                          if there is no done, and for a detached job
+ *   3  the permit    bulkhead_pass_on_     it is free, with all that follows, and those who wait for
+ *                                          the job go on; under the lock
+ *   4  done outside  bulkhead_tell_end_    of a detached job, and on_event of a retry; without the
+ *                                          lock
+ *
+ * bulkhead_end_attempt_ makes all of them. In step 3 a worker decides what it does next before the
+ * permit is free, so that no other is woken for what it will take. If run has returned
+ * BULKHEAD_LATER and nobody has finished the job yet, the thread only leaves the job: then the
+ * attempt ends in bulkhead_finish.
+ *
+ * bulkhead_next_ has the same steps once more, for workers and jobs of which nobody but those who
+ * wait, or a done of a detached one, has to hear: see workers.h.
+ */
+
+/* An attempt that has ended; on the stack of the thread that has run it. */
+typedef struct bulkhead_attempt_end_ {
+    bulkhead_job *job; /* may be gone, but for one that is over, until it is released */
+    bulkhead_subject_ about;
+    uint32_t attempt;
+    int result, what;
+    bool detached, calls, thread_ends;
+    bool look; /* a worker is to look for a while before it sleeps */
+} bulkhead_attempt_end_;
+
+/* Runs code of the program. If the job is detached, it is gone then. */
+PLIM_SLOW_ void bulkhead_tell_end_(bulkhead *b, const bulkhead_attempt_end_ *end)
+{
+    if (end->what == BULKHEAD_OVER_) {
+        bulkhead_call_done_(b, end->job);
+    } else if (end->what == BULKHEAD_AGAIN_) {
+        bulkhead_tell_(b, BULKHEAD_EVENT_RETRIED, end->about, BULKHEAD_PENDING, end->result,
+                       end->attempt);
+    } else if (end->job->done != NULL) {
+        end->job->done(end->job);
+    }
+}
+
+/* Steps 1 and 2. Which code of the program has to run while the permit is still held? Done, which is
+ * part of the job. Not if the job is detached: then done may submit it again, and finds the permit
+ * free. Nor on_event if there will be another attempt: that may begin, and end the job, while
+ * on_event hears of this one. So no event names the job then. */
+PLIM_SLOW_ void bulkhead_decide_attempt_(bulkhead *b, bulkhead_section_ *s,
+                                         bulkhead_attempt_end_ *end, bool again)
+{
+    bulkhead_job *const job = end->job;
+    end->what = bulkhead_decide_end_(b, s, job, end->result, again);
+    end->calls = bulkhead_end_is_told_(b, job, end->what, end->detached);
+    if (end->calls && end->what == BULKHEAD_OVER_ && !end->detached) {
+        const bool frozen = s->frozen;
+        plim_store_relaxed_(&job->entry_.phase, BULKHEAD_FINISHING_);
+        bulkhead_unlock_(b, s);
+        bulkhead_tell_end_(b, end);
+        *s = bulkhead_hold_(b, PLIM_SOON_);
+        if (frozen || b->watched) {
+            bulkhead_freeze_(b, s);
+        }
+        plim_store_relaxed_(&job->entry_.phase, BULKHEAD_ENDING_);
+        end->calls = false;
+    }
+}
+
+/* The thread goes on without the job. What does a worker do next? True: it takes another job. */
+static inline bool bulkhead_is_free_(bulkhead *b, bulkhead_section_ *s, bulkhead_worker_ *worker,
+                                     const bulkhead_attempt_end_ *end, bool broken, bool replaced)
+{
+    if (worker == NULL) {
+        b->busy += end->calls;
+        return false;
+    }
+    const bool free = !replaced && !end->calls && !broken;
+    b->crew.searching += free; /* so nobody is woken for what it takes itself */
+    if (!free) {
+        bulkhead_unsettle_(b, worker);
+        bulkhead_freeze_unless_(b, s);
+    }
+    if (replaced) {
+        bulkhead_leave_threads_(b, worker);
+    }
+    return free;
+}
+
+/* Step 3. Frees the permit, with all that follows from it. Threads that wait for the job go on,
+ * unless code of the program comes first. */
+static inline void bulkhead_pass_on_(bulkhead *b, bulkhead_section_ *s,
+                                     const bulkhead_attempt_end_ *end)
+{
+    if (s->frozen) {
+        s->word += BULKHEAD_PERMIT_ONE_;
+        bulkhead_grant_(b, s);
+    } else {
+        b->spare++;
+        bulkhead_reckon_(b);
+    }
+    if (PLIM_LIKELY_(end->what == BULKHEAD_OVER_ && !end->calls)) {
+        bulkhead_release_(b, s, end->job, BULKHEAD_DONE_);
+    }
+}
+
+/* The body of self->job has returned that, or (thread_ends) ended its thread. Returns the next job
+ * of a worker, if it has found one in the same section. */
+PLIM_SLOW_ bulkhead_job *bulkhead_end_attempt_(bulkhead *b, bulkhead_stay_ *self, int result,
+                                               bool thread_ends, bulkhead_attempt_end_ *end)
+{
+    bulkhead_job *const job = self->job;
+    bulkhead_worker_ *const worker =
+        self->role == BULKHEAD_WORKS_ ? BULKHEAD_WORKER_OF_(self) : NULL;
+    const bool broken = job->renews_;
+    bool replaced = thread_ends;
+    bulkhead_section_ s;
+    end->job = job;
+    end->about = bulkhead_subject_of_(job);
+    end->attempt = job->attempt;
+    end->detached = job->detached;
+    end->what = BULKHEAD_OVER_;
+    end->calls = false;
+    if (bulkhead_is_later_(job, result)) {
+        s = bulkhead_lock_(b);
+        replaced = bulkhead_is_stuck_(job);
+        result = job->result;
+        if (bulkhead_goes_away_(b, &s, self)) {
+            end->what = BULKHEAD_LEFT_;
+        } else {
+            bulkhead_unlock_(b, &s);
+        }
+    }
+    end->result = result;
+    if (end->what != BULKHEAD_LEFT_) {
+        const bool again =
+            !thread_ends && bulkhead_end_asks_(b, result) && bulkhead_may_retry_(b, job, result);
+        s = bulkhead_hold_(b, worker != NULL ? PLIM_LATER_ : PLIM_SOON_);
+        if (worker == NULL || b->watched || again || bulkhead_is_stuck_(job)) {
+            bulkhead_freeze_(b, &s);
+        }
+        if (worker == NULL) {
+            plim_unlink_(&b->running, &job->entry_.node); /* it may be gone after this section */
+        }
+        bulkhead_decide_attempt_(b, &s, end, again);
+        replaced = thread_ends || end->what == BULKHEAD_LATE_;
+    }
+    self->job = NULL;
+    self->hold.amount = 0;
+    const bool free = bulkhead_is_free_(b, &s, worker, end, broken, replaced);
+    if (end->what != BULKHEAD_LEFT_) {
+        bulkhead_pass_on_(b, &s, end);
+    }
+    bulkhead_job *next = free ? bulkhead_take_job_(b, &s, worker) : NULL;
+    b->crew.searching -= next != NULL;
+    if (worker != NULL) {
+        bulkhead_tidy_(b, &s);
+    }
+    end->look = b->crew.searching <= BULKHEAD_SEARCHERS_;
+    bulkhead_unlock_(b, &s);
+    if (end->calls) { /* it may wait for what was let in now */
+        bulkhead_tell_end_(b, end);
+    }
+    if (end->calls && worker == NULL) {
+        bulkhead_idle_(b);
+    }
+    if (next != NULL) {
+        bulkhead_tell_started_(b, next);
+    }
+    return next;
+}
+
+/* The attempt of a job that goes on without a thread ends here, unless run has not returned: then
+ * it ends there. Whichever comes second under the lock ends it. */
+PLIM_SLOW_ int bulkhead_finish_(bulkhead_job *job, int result)
+{
+    bulkhead *b = job->bulkhead_;
+    bulkhead_section_ s = bulkhead_hold_(b, PLIM_SOON_);
+    const bool runs = plim_load_relaxed_(&job->entry_.phase) == BULKHEAD_RUNNING_;
+    const bool away = (job->later_ & BULKHEAD_AWAY_) != 0;
+    const bool fits = (runs || bulkhead_is_stuck_(job)) && (job->later_ & BULKHEAD_FINISHED_) == 0;
+    if (fits) {
+        job->later_ |= BULKHEAD_FINISHED_;
+        if (runs) {
+            job->result = result; /* else it is over, and others read its result */
+        }
+        plim_end_waits_(&s.woken, &b->resting, 0); /* its submitter, on a sync bulkhead */
+    }
+    bulkhead_unlock_(b, &s);
+    if (fits && away) {
+        bulkhead_stay_ self;
+        bulkhead_attempt_end_ end;
+        bulkhead_stay_begins_(b, &self, BULKHEAD_RUNS_, plim_here_());
+        self.job = job;
+        self.hold.amount = 1;
+        bulkhead_end_attempt_(b, &self, result, false, &end);
+        plim_hold_ends_(&self.hold, plim_here_());
+    }
+    return fits ? 0 : EPERM;
+}
