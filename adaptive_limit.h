@@ -223,20 +223,25 @@ static inline plim_limiter adaptive_limit_limiter(adaptive_limit *a);
 #define ESHUTDOWN 108 /* closed; the value Linux uses, for systems whose errno.h has none */
 #endif
 
-/* PLIM_SLOW_ is for what is rare, PLIM_CALLED_ for what is large and not rare. PLIM_HOT_ is for
- * what is used all the time though only rare functions call it, PLIM_FAST_ for what must be
- * inlined. Without optimisation all are inline only in name: then no compiler emits what a file
- * does not use. */
+/* What a function is to the compiler. Without optimisation all are inline only in name: then no
+ * compiler emits what a file does not use.
+ *   PLIM_FAST_     has to be inlined
+ *   PLIM_HOT_      is used all the time, though only rare functions call it
+ *   PLIM_CALLED_   is large, and not rare
+ *   PLIM_SLOW_     is rare; its callers stay small
+ *   PLIM_RARE_     likewise, but all its callers are rare: it may become part of them */
 #if defined(__OPTIMIZE__) && (defined(__GNUC__) || defined(__clang__))
-#define PLIM_SLOW_ __attribute__((cold, unused)) static
-#define PLIM_CALLED_ __attribute__((noinline, unused)) static
-#define PLIM_HOT_ __attribute__((noinline, hot, unused)) static
 #define PLIM_FAST_ __attribute__((always_inline)) static inline
+#define PLIM_HOT_ __attribute__((noinline, hot, unused)) static
+#define PLIM_CALLED_ __attribute__((noinline, unused)) static
+#define PLIM_SLOW_ __attribute__((noinline, cold, unused)) static
+#define PLIM_RARE_ __attribute__((cold, unused)) static
 #else
-#define PLIM_SLOW_ static inline
-#define PLIM_CALLED_ static inline
-#define PLIM_HOT_ static inline
 #define PLIM_FAST_ static inline
+#define PLIM_HOT_ static inline
+#define PLIM_CALLED_ static inline
+#define PLIM_SLOW_ static inline
+#define PLIM_RARE_ static inline
 #endif
 #if defined(__GNUC__) || defined(__clang__)
 #define PLIM_LIKELY_(x) __builtin_expect(!!(x), 1)
@@ -440,7 +445,7 @@ PLIM_CALLED_ int64_t plim_now_(void)
 
 /* Adds the CPUs that a thread may run on to the mask. A machine with more than fit counts as if it
  * had all of them. */
-PLIM_SLOW_ void plim_add_cpus_(long thread, unsigned long *mask, size_t words)
+PLIM_RARE_ void plim_add_cpus_(long thread, unsigned long *mask, size_t words)
 {
     unsigned long cpus[16] = {0};
     long bytes = syscall(SYS_sched_getaffinity, thread, sizeof cpus, cpus);
@@ -452,7 +457,7 @@ PLIM_SLOW_ void plim_add_cpus_(long thread, unsigned long *mask, size_t words)
 /* For loop_scheduler.h, which asks once for each loop; a counter never asks, see "Spinning". A
  * thread that is bound to one CPU may have its partner on another: so the mask of the process's
  * first thread counts too. */
-PLIM_SLOW_ bool plim_many_cpus_(void)
+PLIM_RARE_ bool plim_many_cpus_(void)
 {
     unsigned long mask[16] = {0};
     int saved = errno, cpus = 0;
@@ -484,7 +489,7 @@ PLIM_CALLED_ int64_t plim_now_(void)
     return PLIM_S(seconds) + PLIM_S(rest) / frequency.QuadPart + 1;
 }
 
-PLIM_SLOW_ bool plim_many_cpus_(void)
+PLIM_RARE_ bool plim_many_cpus_(void)
 {
     DWORD_PTR mine = 0, all = 0;
     return !GetProcessAffinityMask(GetCurrentProcess(), &mine, &all) || (mine & (mine - 1)) != 0;
@@ -499,7 +504,7 @@ PLIM_CALLED_ int64_t plim_now_(void)
     return PLIM_S(now.tv_sec) + now.tv_nsec + 1;
 }
 
-PLIM_SLOW_ bool plim_many_cpus_(void)
+PLIM_RARE_ bool plim_many_cpus_(void)
 {
     return true; /* no cheap portable way to ask; a wrong yes costs one short spin per wait */
 }
@@ -644,7 +649,7 @@ typedef struct adaptive_window_ {
 } adaptive_window_;
 
 /* What was counted so far. */
-PLIM_SLOW_ void adaptive_look_(adaptive_limit *a, adaptive_window_ *w, int64_t now_ns)
+PLIM_RARE_ void adaptive_look_(adaptive_limit *a, adaptive_window_ *w, int64_t now_ns)
 {
     double squares = 0;
     memset((void *)w, 0, sizeof *w);
@@ -672,7 +677,7 @@ PLIM_SLOW_ void adaptive_look_(adaptive_limit *a, adaptive_window_ *w, int64_t n
 }
 
 /* Empties the window of what was seen. What others have added meanwhile stays. */
-PLIM_SLOW_ void adaptive_empty_(adaptive_limit *a, const adaptive_window_ *w)
+PLIM_RARE_ void adaptive_empty_(adaptive_limit *a, const adaptive_window_ *w)
 {
     for (unsigned i = 0; i < ADAPTIVE_CELLS_; i++) {
         if (w->words[i] != 0) {
@@ -872,7 +877,7 @@ static inline double adaptive_waste_(const adaptive_window_ *w)
 }
 
 /* A window has ended, with enough calls. */
-PLIM_SLOW_ void adaptive_decide_(adaptive_limit *a, const adaptive_window_ *w)
+PLIM_RARE_ void adaptive_decide_(adaptive_limit *a, const adaptive_window_ *w)
 {
     const double waste = adaptive_waste_(w), healthy = (double)a->healthy_ns;
     const bool reached = w->peak >= adaptive_limit_now_(a);
@@ -911,7 +916,7 @@ static inline int64_t adaptive_begin_(adaptive_limit *a, int64_t now_ns)
 
 /* The end of the window has come: decides, or gives it more time. Returns when it, or the next one,
  * ends. One with too few calls for too long is dropped as a whole; one that is full ends. */
-PLIM_SLOW_ int64_t adaptive_next_(adaptive_limit *a, int64_t now_ns)
+PLIM_RARE_ int64_t adaptive_next_(adaptive_limit *a, int64_t now_ns)
 {
     if (a->since < 0) {
         return adaptive_begin_(a, now_ns);
@@ -954,7 +959,7 @@ PLIM_SLOW_ int64_t adaptive_next_(adaptive_limit *a, int64_t now_ns)
  * compare-exchange may fail for no reason: the next sample will do. Acquire and release: what one
  * turn has written is seen in the next. If a thread stops in its turn, the limit stays, and others
  * count on. A time that is none counts as the nearest that is, lest sums overflow. */
-PLIM_SLOW_ void adaptive_over_(adaptive_limit *a, int64_t now_ns, bool full)
+PLIM_RARE_ void adaptive_over_(adaptive_limit *a, int64_t now_ns, bool full)
 {
     const int64_t last = INT64_MAX / 2, now = now_ns < 0 ? 0 : now_ns > last ? last : now_ns;
     uint64_t until = plim_load_relaxed_(&a->until);

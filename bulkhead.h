@@ -853,20 +853,25 @@ static inline void plim_thread_yield_(void)
 #define ESHUTDOWN 108 /* closed; the value Linux uses, for systems whose errno.h has none */
 #endif
 
-/* PLIM_SLOW_ is for what is rare, PLIM_CALLED_ for what is large and not rare. PLIM_HOT_ is for
- * what is used all the time though only rare functions call it, PLIM_FAST_ for what must be
- * inlined. Without optimisation all are inline only in name: then no compiler emits what a file
- * does not use. */
+/* What a function is to the compiler. Without optimisation all are inline only in name: then no
+ * compiler emits what a file does not use.
+ *   PLIM_FAST_     has to be inlined
+ *   PLIM_HOT_      is used all the time, though only rare functions call it
+ *   PLIM_CALLED_   is large, and not rare
+ *   PLIM_SLOW_     is rare; its callers stay small
+ *   PLIM_RARE_     likewise, but all its callers are rare: it may become part of them */
 #if defined(__OPTIMIZE__) && (defined(__GNUC__) || defined(__clang__))
-#define PLIM_SLOW_ __attribute__((cold, unused)) static
-#define PLIM_CALLED_ __attribute__((noinline, unused)) static
-#define PLIM_HOT_ __attribute__((noinline, hot, unused)) static
 #define PLIM_FAST_ __attribute__((always_inline)) static inline
+#define PLIM_HOT_ __attribute__((noinline, hot, unused)) static
+#define PLIM_CALLED_ __attribute__((noinline, unused)) static
+#define PLIM_SLOW_ __attribute__((noinline, cold, unused)) static
+#define PLIM_RARE_ __attribute__((cold, unused)) static
 #else
-#define PLIM_SLOW_ static inline
-#define PLIM_CALLED_ static inline
-#define PLIM_HOT_ static inline
 #define PLIM_FAST_ static inline
+#define PLIM_HOT_ static inline
+#define PLIM_CALLED_ static inline
+#define PLIM_SLOW_ static inline
+#define PLIM_RARE_ static inline
 #endif
 #if defined(__GNUC__) || defined(__clang__)
 #define PLIM_LIKELY_(x) __builtin_expect(!!(x), 1)
@@ -1070,7 +1075,7 @@ PLIM_CALLED_ int64_t plim_now_(void)
 
 /* Adds the CPUs that a thread may run on to the mask. A machine with more than fit counts as if it
  * had all of them. */
-PLIM_SLOW_ void plim_add_cpus_(long thread, unsigned long *mask, size_t words)
+PLIM_RARE_ void plim_add_cpus_(long thread, unsigned long *mask, size_t words)
 {
     unsigned long cpus[16] = {0};
     long bytes = syscall(SYS_sched_getaffinity, thread, sizeof cpus, cpus);
@@ -1082,7 +1087,7 @@ PLIM_SLOW_ void plim_add_cpus_(long thread, unsigned long *mask, size_t words)
 /* For loop_scheduler.h, which asks once for each loop; a counter never asks, see "Spinning". A
  * thread that is bound to one CPU may have its partner on another: so the mask of the process's
  * first thread counts too. */
-PLIM_SLOW_ bool plim_many_cpus_(void)
+PLIM_RARE_ bool plim_many_cpus_(void)
 {
     unsigned long mask[16] = {0};
     int saved = errno, cpus = 0;
@@ -1114,7 +1119,7 @@ PLIM_CALLED_ int64_t plim_now_(void)
     return PLIM_S(seconds) + PLIM_S(rest) / frequency.QuadPart + 1;
 }
 
-PLIM_SLOW_ bool plim_many_cpus_(void)
+PLIM_RARE_ bool plim_many_cpus_(void)
 {
     DWORD_PTR mine = 0, all = 0;
     return !GetProcessAffinityMask(GetCurrentProcess(), &mine, &all) || (mine & (mine - 1)) != 0;
@@ -1129,7 +1134,7 @@ PLIM_CALLED_ int64_t plim_now_(void)
     return PLIM_S(now.tv_sec) + now.tv_nsec + 1;
 }
 
-PLIM_SLOW_ bool plim_many_cpus_(void)
+PLIM_RARE_ bool plim_many_cpus_(void)
 {
     return true; /* no cheap portable way to ask; a wrong yes costs one short spin per wait */
 }
@@ -1644,7 +1649,7 @@ PLIM_SLOW_ bool plim_commit_locked_(plim_counter *c, uint64_t *seen, plim_step s
 #define plim_commit_acquire_ plim_commit_locked_
 #define plim_commit_release_ plim_commit_locked_
 
-PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+PLIM_RARE_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
 {
     plim_sleeper_ self;
     self.next = NULL;
@@ -1724,7 +1729,7 @@ static inline void *plim_address_(plim_counter *c, int lane)
 #define PLIM_FUTEX_(op) ((op) | 128) /* FUTEX_PRIVATE_FLAG */
 #endif
 
-PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+PLIM_RARE_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
 {
     /* FUTEX_WAIT_BITSET is the wait with an absolute deadline, on the monotonic clock. */
     const int op = PLIM_FUTEX_(9);
@@ -1762,7 +1767,7 @@ PLIM_SLOW_ void plim_unpark_(plim_counter *c, int lane, uint32_t count)
 
 #elif defined(_WIN32)
 
-PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+PLIM_RARE_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
 {
     DWORD ms = INFINITE;
     if (deadline != PLIM_FOREVER) {
@@ -1803,7 +1808,7 @@ extern int __ulock_wake(uint32_t operation, void *address, uint64_t wake_value);
 #endif
 #endif
 
-PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+PLIM_RARE_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
 {
     void *address = plim_address_(c, lane);
     int64_t left = deadline == PLIM_FOREVER ? 0 : deadline - plim_now_();
@@ -2038,7 +2043,7 @@ static inline uint64_t plim_latch_look_(plim_counter *latch, int64_t timeout_ns)
 
 /* Waits until it is open: 0, and then it is closed again; ETIMEDOUT. A timeout of 0 or less does not
  * wait. `looks`: before it sleeps. */
-PLIM_SLOW_ int plim_latch_await_(plim_counter *latch, int64_t timeout_ns, bool looks)
+PLIM_RARE_ int plim_latch_await_(plim_counter *latch, int64_t timeout_ns, bool looks)
 {
     uint64_t w = looks ? plim_latch_look_(latch, timeout_ns) : plim_load_relaxed_(&latch->word);
     int64_t deadline = PLIM_FOREVER;
@@ -2491,7 +2496,7 @@ static inline bool plim_doubts_(const plim_goal_ *goal, int *doubts)
 /* Whether the chain of waits that begins at target leads to this thread. If so, it is cut there,
  * while all of it is locked. So if several threads find the same circle at the same time, only one
  * is refused. */
-PLIM_SLOW_ bool plim_leads_here_(plim_goal_ *target, uint64_t self, const plim_counter *doubt)
+PLIM_RARE_ bool plim_leads_here_(plim_goal_ *target, uint64_t self, const plim_counter *doubt)
 {
     plim_goal_ *path[PLIM_PATH_MAX_];
     int doubts = 0;
@@ -2592,7 +2597,7 @@ static inline void plim_hold_ends_(const plim_hold_ *hold, plim_place_ **here)
 }
 
 /* The innermost hold of that object from that place outwards, or NULL. */
-PLIM_SLOW_ plim_hold_ *plim_find_hold_(plim_place_ *from, const void *object)
+PLIM_RARE_ plim_hold_ *plim_find_hold_(plim_place_ *from, const void *object)
 {
     for (plim_place_ *at = from; at != NULL; at = at->outer) {
         plim_hold_ *hold = (plim_hold_ *)(void *)at;
@@ -2604,7 +2609,7 @@ PLIM_SLOW_ plim_hold_ *plim_find_hold_(plim_place_ *from, const void *object)
 }
 
 /* How much of the object the calling thread holds; 0: none. */
-PLIM_SLOW_ uint64_t plim_held_(const void *object)
+PLIM_RARE_ uint64_t plim_held_(const void *object)
 {
     uint64_t sum = 0;
     for (plim_hold_ *at = plim_find_hold_(*plim_here_(), object); at != NULL;
@@ -3790,7 +3795,7 @@ static inline bulkhead_stay_ *bulkhead_find_stay_(const bulkhead *b, plim_place_
 }
 
 /* The innermost one in that role, or NULL. */
-PLIM_SLOW_ bulkhead_stay_ *bulkhead_stay_as_(const bulkhead *b, bulkhead_role_ role)
+PLIM_RARE_ bulkhead_stay_ *bulkhead_stay_as_(const bulkhead *b, bulkhead_role_ role)
 {
     bulkhead_stay_ *at = bulkhead_find_stay_(b, *plim_here_());
     while (at != NULL && at->role != role) {
@@ -4548,7 +4553,7 @@ static inline bool bulkhead_still_waits_(const bulkhead_blocked_ *at)
 }
 
 /* Does the thread still wait? `for_ever`: and would not stop by itself. */
-PLIM_SLOW_ bool bulkhead_is_blocked_(const bulkhead_blocked_ *at, bool for_ever)
+PLIM_RARE_ bool bulkhead_is_blocked_(const bulkhead_blocked_ *at, bool for_ever)
 {
     bool limited = at->limited;
     if (!bulkhead_still_waits_(at)) {
@@ -4657,7 +4662,7 @@ static inline void bulkhead_dequeue_(bulkhead *b, bulkhead_section_ *s, bulkhead
 }
 
 /* A job that is in no list gets a permit and is ready. If none is free, it joins the queue. */
-PLIM_SLOW_ void bulkhead_let_in_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
+PLIM_RARE_ void bulkhead_let_in_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
 {
     if (bulkhead_available_(s->word) > 0 && b->queue.first == NULL) {
         s->word -= BULKHEAD_PERMIT_ONE_;
@@ -4786,7 +4791,7 @@ static inline void bulkhead_grant_(bulkhead *b, bulkhead_section_ *s)
 }
 
 /* Not before that time. */
-PLIM_SLOW_ void bulkhead_delay_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int64_t at)
+PLIM_RARE_ void bulkhead_delay_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int64_t at)
 {
     plim_store_relaxed_(&job->entry_.phase, BULKHEAD_DELAYED_);
     plim_store_relaxed_(&b->delayed, plim_load_relaxed_(&b->delayed) + 1);
@@ -5128,7 +5133,7 @@ PLIM_CALLED_ void bulkhead_tidy_(bulkhead *b, bulkhead_section_ *s)
 /* The limiter, which sets the number of permits, if the options name one. */
 
 /* As many as the limiter says, but no more than were set. */
-PLIM_SLOW_ void bulkhead_limit_to_(bulkhead *b, uint64_t permits);
+PLIM_RARE_ void bulkhead_limit_to_(bulkhead *b, uint64_t permits);
 
 /* Tells the limiter, and asks it. It is asked when a run ends: a limit of 0 would stay for ever. */
 PLIM_SLOW_ uint32_t bulkhead_ask_(const bulkhead *b, int64_t now, int64_t took, uint32_t in_flight,
@@ -5149,7 +5154,7 @@ PLIM_SLOW_ uint32_t bulkhead_ask_(const bulkhead *b, int64_t now, int64_t took, 
  * The run timeout of a job counts as soon as it has passed, see bulkhead_conclude_. But when the
  * body returns, if the job is detached, or the bulkhead sync.
  */
-PLIM_SLOW_ void bulkhead_sample_(bulkhead *b, int64_t since, int64_t limit, int result)
+PLIM_RARE_ void bulkhead_sample_(bulkhead *b, int64_t since, int64_t limit, int result)
 {
     const int64_t permits = (int64_t)plim_load_relaxed_(&b->permits);
     const int64_t most = (int64_t)plim_load_relaxed_(&b->most);
@@ -5309,7 +5314,7 @@ static inline bool bulkhead_is_unrun_(const bulkhead_job *job, const bulkhead_pa
 
 /* It was accepted, and cannot be run after all: as if it had not been submitted. The last touch of
  * the job, and the caller's is the only thread that has to do with it. */
-PLIM_SLOW_ void bulkhead_refuse_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+PLIM_RARE_ void bulkhead_refuse_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                  const bulkhead_past_ *past)
 {
     bulkhead_disarm_(b, job);
@@ -5330,7 +5335,7 @@ PLIM_SLOW_ void bulkhead_refuse_(bulkhead *b, bulkhead_section_ *s, bulkhead_job
 }
 
 /* Takes a job that has not begun out of wherever it waits; false if it does not wait. */
-PLIM_SLOW_ bool bulkhead_withdraw_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
+PLIM_RARE_ bool bulkhead_withdraw_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
 {
     switch (plim_load_relaxed_(&job->entry_.phase)) {
     case BULKHEAD_DELAYED_:
@@ -5370,7 +5375,7 @@ static inline void bulkhead_call_done_(bulkhead *b, bulkhead_job *job)
 /* The rest of the end of a job that another thread than its runner has ended. If its run timeout
  * has passed, its body may go on, with its permit, and use the job's memory. Then those who wait
  * are released, but the job is not done before the body returns. */
-PLIM_SLOW_ void bulkhead_conclude_(bulkhead *b, bulkhead_job *job, bulkhead_stay_ *self)
+PLIM_RARE_ void bulkhead_conclude_(bulkhead *b, bulkhead_job *job, bulkhead_stay_ *self)
 {
     const bool detached = job->detached;
     self->job = detached ? NULL : job; /* if done waits for it, that is EDEADLK */
@@ -5446,7 +5451,7 @@ static inline bool bulkhead_is_later_(const bulkhead_job *job, int result)
 /* Run has returned BULKHEAD_LATER. False if the job was finished before that: then this thread ends
  * the attempt, with job->result. Else it leaves the job in this section. A thread that finishes it
  * comes after, under the lock, too. */
-PLIM_SLOW_ bool bulkhead_goes_away_(bulkhead *b, bulkhead_section_ *s, bulkhead_stay_ *self)
+PLIM_RARE_ bool bulkhead_goes_away_(bulkhead *b, bulkhead_section_ *s, bulkhead_stay_ *self)
 {
     bulkhead_job *job = self->job;
     if ((job->later_ & BULKHEAD_FINISHED_) != 0) {
@@ -5472,7 +5477,7 @@ static inline bool bulkhead_end_asks_(const bulkhead *b, int result)
 
 /* An attempt has ended, and its permit is still held: tells the limiter. May a failed one be
  * followed by another? Both ask the program, so this is not under the lock. */
-PLIM_SLOW_ bool bulkhead_may_retry_(bulkhead *b, const bulkhead_job *job, int result)
+PLIM_RARE_ bool bulkhead_may_retry_(bulkhead *b, const bulkhead_job *job, int result)
 {
     uint32_t attempts = job->attempts != 0 ? job->attempts : b->fixed.attempts;
     if ((b->fixed.flags & BULKHEAD_LIMITED_) != 0 && (job->detached || !bulkhead_is_stuck_(job))) {
@@ -5483,7 +5488,7 @@ PLIM_SLOW_ bool bulkhead_may_retry_(bulkhead *b, const bulkhead_job *job, int re
 }
 
 /* How long a job waits for its next attempt. */
-PLIM_SLOW_ int64_t bulkhead_back_off_(bulkhead *b, uint32_t attempt)
+PLIM_RARE_ int64_t bulkhead_back_off_(bulkhead *b, uint32_t attempt)
 {
     return bulkhead_backoff(attempt, b->fixed.retry_delay_ns, b->fixed.retry_delay_max_ns,
                             &b->dice);
@@ -5497,7 +5502,7 @@ enum {                  /* what the end of an attempt is for the job */
 };
 
 /* The job will be tried again. A sync one stays with its submitter, which waits for its time. */
-PLIM_SLOW_ void bulkhead_retry_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int result)
+PLIM_RARE_ void bulkhead_retry_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int result)
 {
     const int64_t delay = bulkhead_back_off_(b, job->attempt);
     bulkhead_disarm_(b, job);
@@ -5595,7 +5600,7 @@ PLIM_FAST_ bulkhead_job *bulkhead_pick_(bulkhead *b)
 /* What a section leaves to do after it: workers to hire, entries for the executor, jobs to conclude. */
 
 PLIM_SLOW_ void bulkhead_execute_(void *arg);
-PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine);
+PLIM_RARE_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine);
 
 /* The calling thread was counted in `busy`, and is not any more. Another thread may wait for
  * that. */
@@ -5608,7 +5613,7 @@ PLIM_CALLED_ void bulkhead_idle_(bulkhead *b)
 
 /* The executor has refused an entry. If that leaves a job without one, a job is taken back. That is
  * the job that is just being submitted, which is then refused, too (EAGAIN), or else the newest. */
-PLIM_SLOW_ int bulkhead_entry_refused_(bulkhead *b, const bulkhead_past_ *mine)
+PLIM_RARE_ int bulkhead_entry_refused_(bulkhead *b, const bulkhead_past_ *mine)
 {
     int error = 0;
     bulkhead_section_ s = bulkhead_lock_(b);
@@ -5633,7 +5638,7 @@ PLIM_SLOW_ int bulkhead_entry_refused_(bulkhead *b, const bulkhead_past_ *mine)
 }
 
 /* Gives entries to the executor. If the thread does so already, further out, that will. */
-PLIM_SLOW_ void bulkhead_feed_(bulkhead *b, uint64_t entries)
+PLIM_RARE_ void bulkhead_feed_(bulkhead *b, uint64_t entries)
 {
     bulkhead_stay_ self, *giver = bulkhead_stay_as_(b, BULKHEAD_FEEDS_);
     if (giver != NULL) {
@@ -5651,7 +5656,7 @@ PLIM_SLOW_ void bulkhead_feed_(bulkhead *b, uint64_t entries)
 }
 
 /* Concludes the jobs that a section has ended. */
-PLIM_SLOW_ void bulkhead_conclude_all_(bulkhead *b, bulkhead_job *ended)
+PLIM_RARE_ void bulkhead_conclude_all_(bulkhead *b, bulkhead_job *ended)
 {
     bulkhead_stay_ self;
     bulkhead_stay_begins_(b, &self, BULKHEAD_ENDS_, plim_here_());
@@ -5706,7 +5711,7 @@ static inline void bulkhead_leave_threads_(bulkhead *b, bulkhead_worker_ *self)
 }
 
 /* Makes the resource, however often it takes; false if the worker is not needed any more. */
-PLIM_SLOW_ bool bulkhead_worker_starts_(bulkhead_worker_ *self)
+PLIM_RARE_ bool bulkhead_worker_starts_(bulkhead_worker_ *self)
 {
     bulkhead *b = self->owner;
     for (int64_t pause = PLIM_MS(1);; pause = pause < PLIM_MS(500) ? pause * 2 : PLIM_S(1)) {
@@ -5746,7 +5751,7 @@ PLIM_SLOW_ bool bulkhead_worker_starts_(bulkhead_worker_ *self)
 }
 
 /* The job has said that the resource is broken: makes another. */
-PLIM_SLOW_ bool bulkhead_worker_restarts_(bulkhead_worker_ *self)
+PLIM_RARE_ bool bulkhead_worker_restarts_(bulkhead_worker_ *self)
 {
     bulkhead *b = self->owner;
     bulkhead_section_ s = bulkhead_lock_(b);
@@ -5764,7 +5769,7 @@ PLIM_SLOW_ bool bulkhead_worker_restarts_(bulkhead_worker_ *self)
 }
 
 /* Ends the worker's resource and then its thread. */
-PLIM_SLOW_ void bulkhead_retire_(bulkhead_worker_ *self)
+PLIM_RARE_ void bulkhead_retire_(bulkhead_worker_ *self)
 {
     bulkhead *b = self->owner;
     if (self->started && b->fixed.worker_stop != NULL) {
@@ -5923,7 +5928,7 @@ typedef struct bulkhead_attempt_end_ {
 } bulkhead_attempt_end_;
 
 /* Runs code of the program. If the job is detached, it is gone then. */
-PLIM_SLOW_ void bulkhead_tell_end_(bulkhead *b, const bulkhead_attempt_end_ *end)
+PLIM_RARE_ void bulkhead_tell_end_(bulkhead *b, const bulkhead_attempt_end_ *end)
 {
     if (end->what == BULKHEAD_OVER_) {
         bulkhead_call_done_(b, end->job);
@@ -5939,7 +5944,7 @@ PLIM_SLOW_ void bulkhead_tell_end_(bulkhead *b, const bulkhead_attempt_end_ *end
  * part of the job. Not if the job is detached: then done may submit it again, and finds the permit
  * free. Nor on_event if there will be another attempt: that may begin, and end the job, while
  * on_event hears of this one. So no event names the job then. */
-PLIM_SLOW_ void bulkhead_decide_attempt_(bulkhead *b, bulkhead_section_ *s,
+PLIM_RARE_ void bulkhead_decide_attempt_(bulkhead *b, bulkhead_section_ *s,
                                          bulkhead_attempt_end_ *end, bool again)
 {
     bulkhead_job *const job = end->job;
@@ -5998,7 +6003,7 @@ static inline void bulkhead_pass_on_(bulkhead *b, bulkhead_section_ *s,
 
 /* The body of self->job has returned that, or (thread_ends) ended its thread. Returns the next job
  * of a worker, if it has found one in the same section. */
-PLIM_SLOW_ bulkhead_job *bulkhead_end_attempt_(bulkhead *b, bulkhead_stay_ *self, int result,
+PLIM_RARE_ bulkhead_job *bulkhead_end_attempt_(bulkhead *b, bulkhead_stay_ *self, int result,
                                                bool thread_ends, bulkhead_attempt_end_ *end)
 {
     bulkhead_job *const job = self->job;
@@ -6269,7 +6274,7 @@ PLIM_SLOW_ plim_worker_result bulkhead_thread_(void *arg)
 /* Jobs on an executor. */
 
 /* Runs the body on a thread that is no worker's; ends the section. */
-PLIM_SLOW_ int bulkhead_run_listed_(bulkhead *b, bulkhead_section_ *s, bulkhead_stay_ *self,
+PLIM_RARE_ int bulkhead_run_listed_(bulkhead *b, bulkhead_section_ *s, bulkhead_stay_ *self,
                                     bulkhead_job *job)
 {
     bulkhead_begin_(b, s, job, NULL);
@@ -6305,7 +6310,7 @@ PLIM_SLOW_ void bulkhead_execute_(void *arg)
 /* Hiring: a worker is created, or none can be had and a job is given up. */
 
 /* Does a worker wait for this job, and take another one after that? */
-PLIM_SLOW_ bool bulkhead_is_awaited_(const bulkhead *b, const bulkhead_job *job)
+PLIM_RARE_ bool bulkhead_is_awaited_(const bulkhead *b, const bulkhead_job *job)
 {
     for (plim_node_ *node = b->blocked.first; node != NULL; node = node->next) {
         const bulkhead_blocked_ *at = (const bulkhead_blocked_ *)(const void *)node;
@@ -6318,7 +6323,7 @@ PLIM_SLOW_ bool bulkhead_is_awaited_(const bulkhead *b, const bulkhead_job *job)
 }
 
 /* The job that was accepted last by the submit that is under way, if it is in this list. */
-PLIM_SLOW_ bulkhead_job *bulkhead_find_mine_(const plim_list_ *list, const bulkhead_past_ *mine)
+PLIM_RARE_ bulkhead_job *bulkhead_find_mine_(const plim_list_ *list, const bulkhead_past_ *mine)
 {
     for (plim_node_ *at = mine == NULL ? NULL : list->first; at != NULL; at = at->next) {
         bulkhead_entry_ *entry = (bulkhead_entry_ *)(void *)at;
@@ -6337,7 +6342,7 @@ PLIM_SLOW_ bulkhead_job *bulkhead_find_mine_(const plim_list_ *list, const bulkh
  * that submit is refused. With no worker at all it is refused even if its job has no permit yet:
  * better now than when its turn has come.
  */
-PLIM_SLOW_ bool bulkhead_give_up_(bulkhead *b, bulkhead_section_ *s, const bulkhead_past_ *mine)
+PLIM_RARE_ bool bulkhead_give_up_(bulkhead *b, bulkhead_section_ *s, const bulkhead_past_ *mine)
 {
     bulkhead_job *refused = bulkhead_find_mine_(&b->ready_jobs, mine);
     if (refused == NULL && b->crew.threads == b->stuck) {
@@ -6375,7 +6380,7 @@ static inline void bulkhead_worker_init_(bulkhead_worker_ *worker, bulkhead *b)
 }
 
 /* Memory for one more worker, or NULL. Not under the lock, as your allocator may take its time. */
-PLIM_SLOW_ bulkhead_worker_ *bulkhead_new_worker_(bulkhead *b)
+PLIM_RARE_ bulkhead_worker_ *bulkhead_new_worker_(bulkhead *b)
 {
     bulkhead_worker_ *worker = (bulkhead_worker_ *)plim_memory_(sizeof *worker);
     if (worker != NULL) {
@@ -6391,7 +6396,7 @@ PLIM_SLOW_ bulkhead_worker_ *bulkhead_new_worker_(bulkhead *b)
 
 /* Creates the worker that was planned. If that fails and no other will take a job, returns why the
  * job that is just being submitted is refused: EAGAIN, ENOMEM; else 0. */
-PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine)
+PLIM_RARE_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
     bulkhead_worker_ *worker = (bulkhead_worker_ *)(void *)plim_crew_vacancy_(&b->crew);
@@ -6430,7 +6435,7 @@ typedef struct bulkhead_told_ {
 } bulkhead_told_;
 
 /* The time of the job has come. Its timer is not armed. */
-PLIM_SLOW_ void bulkhead_due_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int64_t now,
+PLIM_RARE_ void bulkhead_due_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int64_t now,
                               bulkhead_told_ *told)
 {
     uint64_t phase = plim_load_relaxed_(&job->entry_.phase);
@@ -6468,7 +6473,7 @@ PLIM_SLOW_ void bulkhead_due_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *j
 }
 
 /* The next job whose time has come, or NULL: a run of a worker, or whose timer has passed. */
-PLIM_SLOW_ bulkhead_job *bulkhead_take_due_(bulkhead *b, int64_t now)
+PLIM_RARE_ bulkhead_job *bulkhead_take_due_(bulkhead *b, int64_t now)
 {
     int64_t next = PLIM_FOREVER;
     const bool looks = now >= b->watch.look;
@@ -6531,7 +6536,7 @@ PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
 }
 
 /* Sees to it that there is a supervisor: 0, EAGAIN, ENOMEM. */
-PLIM_SLOW_ int bulkhead_supervise_(bulkhead *b)
+PLIM_RARE_ int bulkhead_supervise_(bulkhead *b)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
     while (plim_load_relaxed_(&b->watch.made) == BULKHEAD_BEING_MADE_) { /* by another thread */
@@ -6564,7 +6569,7 @@ PLIM_SLOW_ int bulkhead_supervise_(bulkhead *b)
 
 /* How many permits the calling thread holds, as far as is known, and the job that it runs. A thread
  * that has entered and now waits for a limited time is not stuck, and will leave. */
-PLIM_SLOW_ uint64_t bulkhead_holds_(const bulkhead *b, bulkhead_job **job, int64_t timeout_ns)
+PLIM_RARE_ uint64_t bulkhead_holds_(const bulkhead *b, bulkhead_job **job, int64_t timeout_ns)
 {
     uint64_t held = 0;
     *job = NULL;
@@ -6588,7 +6593,7 @@ static inline bool bulkhead_is_executor_(const bulkhead *b)
 
 /* Would the end of everything have to wait for the calling thread? A thread that only holds a
  * permit may wait for a limited time, and leave after that. */
-PLIM_SLOW_ bool bulkhead_inside_(const bulkhead *b, int64_t timeout_ns)
+PLIM_RARE_ bool bulkhead_inside_(const bulkhead *b, int64_t timeout_ns)
 {
     bulkhead_job *job;
     bool inside = (bulkhead_holds_(b, &job, timeout_ns) != 0 && timeout_ns == PLIM_FOREVER) ||
@@ -6610,7 +6615,7 @@ PLIM_SLOW_ bool bulkhead_keeps_others_(const bulkhead *b)
 /* The stay of the calling thread, if it is a worker that takes another job after this one. Not one
  * whose job is or was stuck. Nor one that is in worker_start: if that waits, so does that of each
  * worker hired instead. */
-PLIM_SLOW_ bulkhead_stay_ *bulkhead_works_(const bulkhead *b)
+PLIM_RARE_ bulkhead_stay_ *bulkhead_works_(const bulkhead *b)
 {
     bulkhead_stay_ *stay = bulkhead_stay_as_(b, BULKHEAD_WORKS_);
     const bulkhead_worker_ *self = stay == NULL ? NULL : BULKHEAD_WORKER_OF_(stay);
@@ -6644,7 +6649,7 @@ static inline bool bulkhead_keeps_some_(const bulkhead *b, const bulkhead_blocke
 }
 
 /* How many permits wait with threads that wait here for ever, but that one. */
-PLIM_SLOW_ uint64_t bulkhead_all_kept_(const bulkhead *b, uint64_t but_thread)
+PLIM_RARE_ uint64_t bulkhead_all_kept_(const bulkhead *b, uint64_t but_thread)
 {
     uint64_t kept = 0;
     for (plim_node_ *node = b->blocked.first; node != NULL; node = node->next) {
@@ -6673,7 +6678,7 @@ PLIM_SLOW_ bool bulkhead_is_too_deep_(const bulkhead *b, const bulkhead_section_
 /* Ends that wait with EDEADLK. It has no limit, so no thread leaves by itself. A coroutine may when
  * its loop is closed: then that ends the circle. A call that waits for its own job may be about to
  * sleep: it looks at `told` before. */
-PLIM_SLOW_ void bulkhead_end_blocked_(bulkhead *b, bulkhead_section_ *s, bulkhead_blocked_ *at)
+PLIM_RARE_ void bulkhead_end_blocked_(bulkhead *b, bulkhead_section_ *s, bulkhead_blocked_ *at)
 {
     const bool no_job = at->job == NULL;
     at->told = at->owns;
@@ -6749,7 +6754,7 @@ PLIM_SLOW_ void bulkhead_block_(bulkhead *b, bulkhead_section_ *s, bulkhead_bloc
 }
 
 /* Returns the job that the body of that job waits for, if it is one of this bulkhead; else NULL. */
-PLIM_SLOW_ const bulkhead_job *bulkhead_awaited_by_(const bulkhead *b, const bulkhead_job *job)
+PLIM_RARE_ const bulkhead_job *bulkhead_awaited_by_(const bulkhead *b, const bulkhead_job *job)
 {
     const bulkhead_job *awaited = NULL;
     for (plim_node_ *node = b->blocked.first; node != NULL; node = node->next) {
@@ -6763,7 +6768,7 @@ PLIM_SLOW_ const bulkhead_job *bulkhead_awaited_by_(const bulkhead *b, const bul
 }
 
 /* Does the calling thread run that job, or has it ended it, and done has not returned? */
-PLIM_SLOW_ bool bulkhead_is_ours_(const bulkhead *b, const bulkhead_job *job)
+PLIM_RARE_ bool bulkhead_is_ours_(const bulkhead *b, const bulkhead_job *job)
 {
     bool ours = false;
     for (bulkhead_stay_ *at = bulkhead_find_stay_(b, *plim_here_()); at != NULL;
@@ -7019,7 +7024,7 @@ static inline int64_t bulkhead_left_(int64_t until)
 
 /* Waits for a place in the queue. The section that frees one accepts the job. `invokes`: then the
  * thread waits for the job, and stays blocked. */
-PLIM_SLOW_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+PLIM_RARE_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                     int64_t timeout_ns, int64_t since, bulkhead_blocked_ *blocked,
                                     bool invokes)
 {
@@ -7052,7 +7057,7 @@ PLIM_SLOW_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhead_
 }
 
 /* Gives the entry of the job that was just accepted to the executor; if that refuses, so do we. */
-PLIM_SLOW_ int bulkhead_feed_first_(bulkhead *b, const bulkhead_past_ *mine)
+PLIM_RARE_ int bulkhead_feed_first_(bulkhead *b, const bulkhead_past_ *mine)
 {
     int error = b->fixed.executor.execute(b->fixed.executor.ctx, bulkhead_execute_, b);
     error = error != 0 ? bulkhead_entry_refused_(b, mine) : 0;
@@ -7206,7 +7211,7 @@ static inline int bulkhead_decide_(const bulkhead *b, const bulkhead_section_ *s
 
 /* Accepts the job, ends the section, and finds a thread that runs it: 0, EAGAIN, ENOMEM. If there
  * is none, it is as if the job had not been submitted. */
-PLIM_SLOW_ int bulkhead_hand_in_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+PLIM_RARE_ int bulkhead_hand_in_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                  int64_t since, bulkhead_blocked_ *blocked)
 {
     int error = 0;
@@ -7286,7 +7291,7 @@ static inline bulkhead_outcome bulkhead_stopped_(const bulkhead *b, const bulkhe
 
 /* Waits until then, for the time of the job; less if there is no point any more. `accepted`: not by
  * a close, but only by what stops the job. */
-PLIM_SLOW_ void bulkhead_rest_(bulkhead *b, const bulkhead_job *job, int64_t until, bool accepted)
+PLIM_RARE_ void bulkhead_rest_(bulkhead *b, const bulkhead_job *job, int64_t until, bool accepted)
 {
     for (bool rests = plim_now_() < until; rests; rests = plim_now_() < until) {
         plim_waiter_ self;
@@ -7309,7 +7314,7 @@ PLIM_SLOW_ void bulkhead_rest_(bulkhead *b, const bulkhead_job *job, int64_t unt
 }
 
 /* Run has returned BULKHEAD_LATER: waits until the job is finished, and returns with what. */
-PLIM_SLOW_ int bulkhead_await_finish_(bulkhead *b, const bulkhead_job *job)
+PLIM_RARE_ int bulkhead_await_finish_(bulkhead *b, const bulkhead_job *job)
 {
     for (;;) {
         plim_waiter_ self;
@@ -7330,7 +7335,7 @@ PLIM_SLOW_ int bulkhead_await_finish_(bulkhead *b, const bulkhead_job *job)
 
 /* Makes an attempt, unless there is no point any more, and says what its end is for the job. The
  * thread has a permit, or (`permit` is false) will not get one. */
-PLIM_SLOW_ int bulkhead_attempt_here_(bulkhead *b, bulkhead_job *job, bool permit)
+PLIM_RARE_ int bulkhead_attempt_here_(bulkhead *b, bulkhead_job *job, bool permit)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
     const bulkhead_outcome stopped = bulkhead_stopped_(b, job);
@@ -7831,7 +7836,7 @@ PLIM_SLOW_ bool bulkhead_give_up_permit_(plim_await_ *self)
 }
 
 /* What goes with the answer. */
-PLIM_SLOW_ int bulkhead_answer_(bulkhead *b, int64_t since, int error)
+PLIM_RARE_ int bulkhead_answer_(bulkhead *b, int64_t since, int error)
 {
     if (error != 0) {
         return bulkhead_reject_(b, bulkhead_no_job_(), error);
@@ -7969,7 +7974,7 @@ static inline uint64_t bulkhead_new_limit_(uint64_t limit, int32_t given, uint64
 }
 
 /* So many permits from now on; ends the section. */
-PLIM_SLOW_ void bulkhead_resize_to_(bulkhead *b, bulkhead_section_ *s, uint64_t permits)
+PLIM_RARE_ void bulkhead_resize_to_(bulkhead *b, bulkhead_section_ *s, uint64_t permits)
 {
     const uint64_t before = plim_load_relaxed_(&b->permits);
     s->word += (permits - before) * BULKHEAD_PERMIT_ONE_;
@@ -7985,7 +7990,7 @@ PLIM_SLOW_ void bulkhead_resize_to_(bulkhead *b, bulkhead_section_ *s, uint64_t 
     bulkhead_tell_(b, BULKHEAD_EVENT_RESIZED, bulkhead_no_job_(), BULKHEAD_PENDING, 0, 0);
 }
 
-PLIM_SLOW_ void bulkhead_limit_to_(bulkhead *b, uint64_t permits)
+PLIM_RARE_ void bulkhead_limit_to_(bulkhead *b, uint64_t permits)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
     const uint64_t most = plim_load_relaxed_(&b->most);
@@ -8073,7 +8078,7 @@ PLIM_SLOW_ void bulkhead_abort_(bulkhead *b, bulkhead_section_ *s)
 }
 
 /* Waits for the end of a bulkhead that is closing; ends the section. */
-PLIM_SLOW_ int bulkhead_await_end_(bulkhead *b, bulkhead_section_ *s, int64_t timeout_ns)
+PLIM_RARE_ int bulkhead_await_end_(bulkhead *b, bulkhead_section_ *s, int64_t timeout_ns)
 {
     plim_waiter_ self;
     plim_waiter_init_(&self);

@@ -844,20 +844,25 @@ static inline void plim_thread_yield_(void)
 #define ESHUTDOWN 108 /* closed; the value Linux uses, for systems whose errno.h has none */
 #endif
 
-/* PLIM_SLOW_ is for what is rare, PLIM_CALLED_ for what is large and not rare. PLIM_HOT_ is for
- * what is used all the time though only rare functions call it, PLIM_FAST_ for what must be
- * inlined. Without optimisation all are inline only in name: then no compiler emits what a file
- * does not use. */
+/* What a function is to the compiler. Without optimisation all are inline only in name: then no
+ * compiler emits what a file does not use.
+ *   PLIM_FAST_     has to be inlined
+ *   PLIM_HOT_      is used all the time, though only rare functions call it
+ *   PLIM_CALLED_   is large, and not rare
+ *   PLIM_SLOW_     is rare; its callers stay small
+ *   PLIM_RARE_     likewise, but all its callers are rare: it may become part of them */
 #if defined(__OPTIMIZE__) && (defined(__GNUC__) || defined(__clang__))
-#define PLIM_SLOW_ __attribute__((cold, unused)) static
-#define PLIM_CALLED_ __attribute__((noinline, unused)) static
-#define PLIM_HOT_ __attribute__((noinline, hot, unused)) static
 #define PLIM_FAST_ __attribute__((always_inline)) static inline
+#define PLIM_HOT_ __attribute__((noinline, hot, unused)) static
+#define PLIM_CALLED_ __attribute__((noinline, unused)) static
+#define PLIM_SLOW_ __attribute__((noinline, cold, unused)) static
+#define PLIM_RARE_ __attribute__((cold, unused)) static
 #else
-#define PLIM_SLOW_ static inline
-#define PLIM_CALLED_ static inline
-#define PLIM_HOT_ static inline
 #define PLIM_FAST_ static inline
+#define PLIM_HOT_ static inline
+#define PLIM_CALLED_ static inline
+#define PLIM_SLOW_ static inline
+#define PLIM_RARE_ static inline
 #endif
 #if defined(__GNUC__) || defined(__clang__)
 #define PLIM_LIKELY_(x) __builtin_expect(!!(x), 1)
@@ -1061,7 +1066,7 @@ PLIM_CALLED_ int64_t plim_now_(void)
 
 /* Adds the CPUs that a thread may run on to the mask. A machine with more than fit counts as if it
  * had all of them. */
-PLIM_SLOW_ void plim_add_cpus_(long thread, unsigned long *mask, size_t words)
+PLIM_RARE_ void plim_add_cpus_(long thread, unsigned long *mask, size_t words)
 {
     unsigned long cpus[16] = {0};
     long bytes = syscall(SYS_sched_getaffinity, thread, sizeof cpus, cpus);
@@ -1073,7 +1078,7 @@ PLIM_SLOW_ void plim_add_cpus_(long thread, unsigned long *mask, size_t words)
 /* For loop_scheduler.h, which asks once for each loop; a counter never asks, see "Spinning". A
  * thread that is bound to one CPU may have its partner on another: so the mask of the process's
  * first thread counts too. */
-PLIM_SLOW_ bool plim_many_cpus_(void)
+PLIM_RARE_ bool plim_many_cpus_(void)
 {
     unsigned long mask[16] = {0};
     int saved = errno, cpus = 0;
@@ -1105,7 +1110,7 @@ PLIM_CALLED_ int64_t plim_now_(void)
     return PLIM_S(seconds) + PLIM_S(rest) / frequency.QuadPart + 1;
 }
 
-PLIM_SLOW_ bool plim_many_cpus_(void)
+PLIM_RARE_ bool plim_many_cpus_(void)
 {
     DWORD_PTR mine = 0, all = 0;
     return !GetProcessAffinityMask(GetCurrentProcess(), &mine, &all) || (mine & (mine - 1)) != 0;
@@ -1120,7 +1125,7 @@ PLIM_CALLED_ int64_t plim_now_(void)
     return PLIM_S(now.tv_sec) + now.tv_nsec + 1;
 }
 
-PLIM_SLOW_ bool plim_many_cpus_(void)
+PLIM_RARE_ bool plim_many_cpus_(void)
 {
     return true; /* no cheap portable way to ask; a wrong yes costs one short spin per wait */
 }
@@ -1635,7 +1640,7 @@ PLIM_SLOW_ bool plim_commit_locked_(plim_counter *c, uint64_t *seen, plim_step s
 #define plim_commit_acquire_ plim_commit_locked_
 #define plim_commit_release_ plim_commit_locked_
 
-PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+PLIM_RARE_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
 {
     plim_sleeper_ self;
     self.next = NULL;
@@ -1715,7 +1720,7 @@ static inline void *plim_address_(plim_counter *c, int lane)
 #define PLIM_FUTEX_(op) ((op) | 128) /* FUTEX_PRIVATE_FLAG */
 #endif
 
-PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+PLIM_RARE_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
 {
     /* FUTEX_WAIT_BITSET is the wait with an absolute deadline, on the monotonic clock. */
     const int op = PLIM_FUTEX_(9);
@@ -1753,7 +1758,7 @@ PLIM_SLOW_ void plim_unpark_(plim_counter *c, int lane, uint32_t count)
 
 #elif defined(_WIN32)
 
-PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+PLIM_RARE_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
 {
     DWORD ms = INFINITE;
     if (deadline != PLIM_FOREVER) {
@@ -1794,7 +1799,7 @@ extern int __ulock_wake(uint32_t operation, void *address, uint64_t wake_value);
 #endif
 #endif
 
-PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+PLIM_RARE_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
 {
     void *address = plim_address_(c, lane);
     int64_t left = deadline == PLIM_FOREVER ? 0 : deadline - plim_now_();
@@ -1975,7 +1980,7 @@ static inline uint64_t plim_learn_(uint64_t w, int how)
 /* Looks for a while whether a permit gets free; returns the last word seen, and what came of it.
  * Only while nobody waits: those who do have been looking already, and permits are scarcer than
  * CPUs. (Between processes they may be dead, so there it does not matter.) */
-PLIM_SLOW_ uint64_t plim_spin_(plim_counter *c, uint64_t w, int64_t timeout_ns, plim_spun_ *spun)
+PLIM_RARE_ uint64_t plim_spin_(plim_counter *c, uint64_t w, int64_t timeout_ns, plim_spun_ *spun)
 {
     int looks = plim_shy_(w) < 2 ? PLIM_SPIN : plim_shy_(w) == 2 ? PLIM_SPIN / 4 : 0;
     uint64_t one_in = plim_rare_(w) < 3 ? (uint64_t)16 << plim_rare_(w) : 2048;
@@ -2027,7 +2032,7 @@ static inline int64_t plim_sleep_until_(int64_t now, int64_t deadline)
  * last sleep was over at once and still there is no permit. So when holds are long enough to sleep
  * through, no thread naps while a permit is free.
  */
-PLIM_SLOW_ int plim_wait_registered_(plim_counter *c, int64_t now, int64_t deadline)
+PLIM_RARE_ int plim_wait_registered_(plim_counter *c, int64_t now, int64_t deadline)
 {
     const int64_t since = now;
     int lane = PLIM_LANE_NORMAL;
@@ -2061,7 +2066,7 @@ PLIM_SLOW_ int plim_wait_registered_(plim_counter *c, int64_t now, int64_t deadl
 }
 
 /* Takes a permit, or waits for one; `spun` says how looking for it went. */
-PLIM_SLOW_ int plim_acquire_spun_(plim_counter *c, uint32_t limit, int64_t timeout_ns, uint64_t w,
+PLIM_RARE_ int plim_acquire_spun_(plim_counter *c, uint32_t limit, int64_t timeout_ns, uint64_t w,
                                   plim_spun_ spun)
 {
     for (;;) {
@@ -2316,7 +2321,7 @@ static inline uint64_t plim_latch_look_(plim_counter *latch, int64_t timeout_ns)
 
 /* Waits until it is open: 0, and then it is closed again; ETIMEDOUT. A timeout of 0 or less does not
  * wait. `looks`: before it sleeps. */
-PLIM_SLOW_ int plim_latch_await_(plim_counter *latch, int64_t timeout_ns, bool looks)
+PLIM_RARE_ int plim_latch_await_(plim_counter *latch, int64_t timeout_ns, bool looks)
 {
     uint64_t w = looks ? plim_latch_look_(latch, timeout_ns) : plim_load_relaxed_(&latch->word);
     int64_t deadline = PLIM_FOREVER;
@@ -2648,7 +2653,7 @@ static inline bool plim_doubts_(const plim_goal_ *goal, int *doubts)
 /* Whether the chain of waits that begins at target leads to this thread. If so, it is cut there,
  * while all of it is locked. So if several threads find the same circle at the same time, only one
  * is refused. */
-PLIM_SLOW_ bool plim_leads_here_(plim_goal_ *target, uint64_t self, const plim_counter *doubt)
+PLIM_RARE_ bool plim_leads_here_(plim_goal_ *target, uint64_t self, const plim_counter *doubt)
 {
     plim_goal_ *path[PLIM_PATH_MAX_];
     int doubts = 0;
@@ -2749,7 +2754,7 @@ static inline void plim_hold_ends_(const plim_hold_ *hold, plim_place_ **here)
 }
 
 /* The innermost hold of that object from that place outwards, or NULL. */
-PLIM_SLOW_ plim_hold_ *plim_find_hold_(plim_place_ *from, const void *object)
+PLIM_RARE_ plim_hold_ *plim_find_hold_(plim_place_ *from, const void *object)
 {
     for (plim_place_ *at = from; at != NULL; at = at->outer) {
         plim_hold_ *hold = (plim_hold_ *)(void *)at;
@@ -2761,7 +2766,7 @@ PLIM_SLOW_ plim_hold_ *plim_find_hold_(plim_place_ *from, const void *object)
 }
 
 /* How much of the object the calling thread holds; 0: none. */
-PLIM_SLOW_ uint64_t plim_held_(const void *object)
+PLIM_RARE_ uint64_t plim_held_(const void *object)
 {
     uint64_t sum = 0;
     for (plim_hold_ *at = plim_find_hold_(*plim_here_(), object); at != NULL;
@@ -3843,7 +3848,7 @@ static inline void loop_scheduler_rouse_locked_(loop_scheduler *l)
 
 /* Clears a bit that the loop has set for itself; false if a poster has. Relaxed: it publishes
  * nothing. */
-PLIM_SLOW_ bool loop_scheduler_clear_(loop_scheduler *l, uint64_t bit)
+PLIM_RARE_ bool loop_scheduler_clear_(loop_scheduler *l, uint64_t bit)
 {
     uint64_t word = plim_load_relaxed_(&l->word_.word);
     while ((word & bit) != 0) {
@@ -4150,7 +4155,7 @@ PLIM_HOT_ bool loop_scheduler_turn_(loop_scheduler *l)
 /* Looks for a while whether something is posted. If the last sleep was over at once, it offers the
  * CPU first. If the loop shares the CPU with the poster, each wake-up takes the CPU away from that
  * thread. Then every few tasks would need a wake-up (450 ns a task instead of 15). */
-PLIM_SLOW_ void loop_scheduler_spin_(loop_scheduler *l)
+PLIM_RARE_ void loop_scheduler_spin_(loop_scheduler *l)
 {
     int looks = PLIM_SPIN;
     if (l->brief_) { /* whoever woke us may have more, and want this CPU */
@@ -4383,7 +4388,7 @@ static inline bool loop_scheduler_has_thread_(const loop_scheduler *l)
 }
 
 /* The calling thread begins to run the loop. */
-PLIM_SLOW_ int loop_scheduler_enter_(loop_scheduler *l, bool own_thread)
+PLIM_RARE_ int loop_scheduler_enter_(loop_scheduler *l, bool own_thread)
 {
     uint64_t self = plim_thread_id_();
     int64_t now = loop_scheduler_now_(l);
@@ -4421,7 +4426,7 @@ PLIM_SLOW_ int loop_scheduler_enter_(loop_scheduler *l, bool own_thread)
  * closing begins. Each of these sections ends all waits, by unlock_and_wake_. A waiter looks, and
  * joins the list, in one section. So it saw the change, or is woken by it.
  */
-PLIM_SLOW_ void loop_scheduler_wait_(loop_scheduler *l, int64_t until)
+PLIM_RARE_ void loop_scheduler_wait_(loop_scheduler *l, int64_t until)
 {
     plim_waiter_ self;
     plim_waiter_init_(&self);
@@ -4435,7 +4440,7 @@ PLIM_SLOW_ void loop_scheduler_wait_(loop_scheduler *l, int64_t until)
 }
 
 /* Ends all waits, and the section. They are woken after it, for that may take a system call. */
-PLIM_SLOW_ void loop_scheduler_unlock_and_wake_(loop_scheduler *l)
+PLIM_RARE_ void loop_scheduler_unlock_and_wake_(loop_scheduler *l)
 {
     plim_list_ woken = {NULL, NULL};
     if (l->waiters_.first != NULL) {
@@ -4446,7 +4451,7 @@ PLIM_SLOW_ void loop_scheduler_unlock_and_wake_(loop_scheduler *l)
 }
 
 /* And stops running it. Once the lock is released, another thread may run, close and destroy it. */
-PLIM_SLOW_ void loop_scheduler_leave_(loop_scheduler *l, bool own_thread)
+PLIM_RARE_ void loop_scheduler_leave_(loop_scheduler *l, bool own_thread)
 {
     int64_t now = loop_scheduler_now_(l);
     loop_scheduler_lock_(l);
@@ -4562,7 +4567,7 @@ static inline bool loop_scheduler_is_stopping_(const loop_scheduler *l)
 /* Joins the loop's own thread, if it has left the loop, or waits until another thread has. Under
  * the lock, which is released in between. This is not a wait for the loop: another thread may run
  * that by now. */
-PLIM_SLOW_ void loop_scheduler_reap_(loop_scheduler *l)
+PLIM_RARE_ void loop_scheduler_reap_(loop_scheduler *l)
 {
     while (l->thread_state_ > LOOP_SCHEDULER_RUNNING_) {
         if (l->thread_state_ != LOOP_SCHEDULER_LEFT_) {
@@ -4581,7 +4586,7 @@ PLIM_SLOW_ void loop_scheduler_reap_(loop_scheduler *l)
 
 /* The same, and before that waits for a thread that was stopped: 0, EDEADLK. Not by a join, for the
  * loop may be closed in the meantime. Then the thread stays, for works that may wait for us. */
-PLIM_SLOW_ int loop_scheduler_reap_stopped_(loop_scheduler *l)
+PLIM_RARE_ int loop_scheduler_reap_stopped_(loop_scheduler *l)
 {
     if (loop_scheduler_is_stopping_(l)) {
         plim_place_ *here = *l->place_.here();
@@ -4834,7 +4839,7 @@ static inline uint64_t loop_scheduler_peek_(loop_scheduler *l)
 /* Takes a task that has not begun out of the queue again, wherever it is. Under the lock. The step
  * is relaxed. As long as the task is the newest, no thread has posted since peek_, which has
  * acquired all that is there. And no other thread takes anything out. */
-PLIM_SLOW_ void loop_scheduler_withdraw_(loop_scheduler *l, loop_scheduler_task *task)
+PLIM_RARE_ void loop_scheduler_withdraw_(loop_scheduler *l, loop_scheduler_task *task)
 {
     uint64_t word = loop_scheduler_peek_(l);
     while (loop_scheduler_newest_(word) == task) {
@@ -5277,7 +5282,7 @@ static inline bool loop_scheduler_event_is_set(loop_scheduler_event *event)
 }
 
 /* Ends its wait; false if somebody else has: then its task is on the way. */
-PLIM_SLOW_ bool loop_scheduler_give_up_(loop_scheduler_coroutine *co)
+PLIM_RARE_ bool loop_scheduler_give_up_(loop_scheduler_coroutine *co)
 {
     return co->event_ != NULL ? loop_scheduler_unlist_(co) : co->await_.give_up(&co->await_);
 }
@@ -5672,7 +5677,7 @@ PLIM_SLOW_ void loop_scheduler_lost_its_way_(loop_scheduler_coroutine *co)
  */
 
 /* Cancels all timers: each is queued for its ECANCELED, in the order of deadlines. */
-PLIM_SLOW_ void loop_scheduler_cancel_timers_(loop_scheduler *l)
+PLIM_RARE_ void loop_scheduler_cancel_timers_(loop_scheduler *l)
 {
     int64_t base = l->timers_.base;
     plim_timer_ *timer;
@@ -5699,7 +5704,7 @@ static inline bool loop_scheduler_is_bare_(const loop_scheduler *l)
 
 /* Does a coroutine wait for a limiter? A drain lets it, and may hear from it. On the loop's thread,
  * or when there is none. */
-PLIM_SLOW_ bool loop_scheduler_any_waits_for_limiter_(const loop_scheduler *l)
+PLIM_RARE_ bool loop_scheduler_any_waits_for_limiter_(const loop_scheduler *l)
 {
     bool any = false;
     for (plim_node_ *at = l->suspended_.first; at != NULL; at = at->next) {
@@ -5768,7 +5773,7 @@ enum { LOOP_SCHEDULER_LAST_TURNS_ = 64 };
 
 /* Runs what is left on the thread that closes, until its time is over. `until` 0: without waiting
  * for anything, and without an end of the time. */
-PLIM_SLOW_ void loop_scheduler_close_here_(loop_scheduler *l, int64_t until)
+PLIM_RARE_ void loop_scheduler_close_here_(loop_scheduler *l, int64_t until)
 {
     int end, turns = 0;
     bool late;
@@ -5811,7 +5816,7 @@ static inline void loop_scheduler_end_here_(loop_scheduler *l, int64_t until)
 /* Waits for the end, or runs what is left, until then. When the time is over, what has not begun is
  * ended: by the thread that runs the loop, or here if none does. Under the lock, which is
  * released. */
-PLIM_SLOW_ void loop_scheduler_wait_for_end_(loop_scheduler *l, int64_t until)
+PLIM_RARE_ void loop_scheduler_wait_for_end_(loop_scheduler *l, int64_t until)
 {
     bool late = false;
     while (!late && !loop_scheduler_has_ended_(l)) {

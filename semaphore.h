@@ -542,20 +542,25 @@ static inline void plim_thread_yield_(void)
 #define ESHUTDOWN 108 /* closed; the value Linux uses, for systems whose errno.h has none */
 #endif
 
-/* PLIM_SLOW_ is for what is rare, PLIM_CALLED_ for what is large and not rare. PLIM_HOT_ is for
- * what is used all the time though only rare functions call it, PLIM_FAST_ for what must be
- * inlined. Without optimisation all are inline only in name: then no compiler emits what a file
- * does not use. */
+/* What a function is to the compiler. Without optimisation all are inline only in name: then no
+ * compiler emits what a file does not use.
+ *   PLIM_FAST_     has to be inlined
+ *   PLIM_HOT_      is used all the time, though only rare functions call it
+ *   PLIM_CALLED_   is large, and not rare
+ *   PLIM_SLOW_     is rare; its callers stay small
+ *   PLIM_RARE_     likewise, but all its callers are rare: it may become part of them */
 #if defined(__OPTIMIZE__) && (defined(__GNUC__) || defined(__clang__))
-#define PLIM_SLOW_ __attribute__((cold, unused)) static
-#define PLIM_CALLED_ __attribute__((noinline, unused)) static
-#define PLIM_HOT_ __attribute__((noinline, hot, unused)) static
 #define PLIM_FAST_ __attribute__((always_inline)) static inline
+#define PLIM_HOT_ __attribute__((noinline, hot, unused)) static
+#define PLIM_CALLED_ __attribute__((noinline, unused)) static
+#define PLIM_SLOW_ __attribute__((noinline, cold, unused)) static
+#define PLIM_RARE_ __attribute__((cold, unused)) static
 #else
-#define PLIM_SLOW_ static inline
-#define PLIM_CALLED_ static inline
-#define PLIM_HOT_ static inline
 #define PLIM_FAST_ static inline
+#define PLIM_HOT_ static inline
+#define PLIM_CALLED_ static inline
+#define PLIM_SLOW_ static inline
+#define PLIM_RARE_ static inline
 #endif
 #if defined(__GNUC__) || defined(__clang__)
 #define PLIM_LIKELY_(x) __builtin_expect(!!(x), 1)
@@ -759,7 +764,7 @@ PLIM_CALLED_ int64_t plim_now_(void)
 
 /* Adds the CPUs that a thread may run on to the mask. A machine with more than fit counts as if it
  * had all of them. */
-PLIM_SLOW_ void plim_add_cpus_(long thread, unsigned long *mask, size_t words)
+PLIM_RARE_ void plim_add_cpus_(long thread, unsigned long *mask, size_t words)
 {
     unsigned long cpus[16] = {0};
     long bytes = syscall(SYS_sched_getaffinity, thread, sizeof cpus, cpus);
@@ -771,7 +776,7 @@ PLIM_SLOW_ void plim_add_cpus_(long thread, unsigned long *mask, size_t words)
 /* For loop_scheduler.h, which asks once for each loop; a counter never asks, see "Spinning". A
  * thread that is bound to one CPU may have its partner on another: so the mask of the process's
  * first thread counts too. */
-PLIM_SLOW_ bool plim_many_cpus_(void)
+PLIM_RARE_ bool plim_many_cpus_(void)
 {
     unsigned long mask[16] = {0};
     int saved = errno, cpus = 0;
@@ -803,7 +808,7 @@ PLIM_CALLED_ int64_t plim_now_(void)
     return PLIM_S(seconds) + PLIM_S(rest) / frequency.QuadPart + 1;
 }
 
-PLIM_SLOW_ bool plim_many_cpus_(void)
+PLIM_RARE_ bool plim_many_cpus_(void)
 {
     DWORD_PTR mine = 0, all = 0;
     return !GetProcessAffinityMask(GetCurrentProcess(), &mine, &all) || (mine & (mine - 1)) != 0;
@@ -818,7 +823,7 @@ PLIM_CALLED_ int64_t plim_now_(void)
     return PLIM_S(now.tv_sec) + now.tv_nsec + 1;
 }
 
-PLIM_SLOW_ bool plim_many_cpus_(void)
+PLIM_RARE_ bool plim_many_cpus_(void)
 {
     return true; /* no cheap portable way to ask; a wrong yes costs one short spin per wait */
 }
@@ -1333,7 +1338,7 @@ PLIM_SLOW_ bool plim_commit_locked_(plim_counter *c, uint64_t *seen, plim_step s
 #define plim_commit_acquire_ plim_commit_locked_
 #define plim_commit_release_ plim_commit_locked_
 
-PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+PLIM_RARE_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
 {
     plim_sleeper_ self;
     self.next = NULL;
@@ -1413,7 +1418,7 @@ static inline void *plim_address_(plim_counter *c, int lane)
 #define PLIM_FUTEX_(op) ((op) | 128) /* FUTEX_PRIVATE_FLAG */
 #endif
 
-PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+PLIM_RARE_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
 {
     /* FUTEX_WAIT_BITSET is the wait with an absolute deadline, on the monotonic clock. */
     const int op = PLIM_FUTEX_(9);
@@ -1451,7 +1456,7 @@ PLIM_SLOW_ void plim_unpark_(plim_counter *c, int lane, uint32_t count)
 
 #elif defined(_WIN32)
 
-PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+PLIM_RARE_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
 {
     DWORD ms = INFINITE;
     if (deadline != PLIM_FOREVER) {
@@ -1492,7 +1497,7 @@ extern int __ulock_wake(uint32_t operation, void *address, uint64_t wake_value);
 #endif
 #endif
 
-PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+PLIM_RARE_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
 {
     void *address = plim_address_(c, lane);
     int64_t left = deadline == PLIM_FOREVER ? 0 : deadline - plim_now_();
@@ -1673,7 +1678,7 @@ static inline uint64_t plim_learn_(uint64_t w, int how)
 /* Looks for a while whether a permit gets free; returns the last word seen, and what came of it.
  * Only while nobody waits: those who do have been looking already, and permits are scarcer than
  * CPUs. (Between processes they may be dead, so there it does not matter.) */
-PLIM_SLOW_ uint64_t plim_spin_(plim_counter *c, uint64_t w, int64_t timeout_ns, plim_spun_ *spun)
+PLIM_RARE_ uint64_t plim_spin_(plim_counter *c, uint64_t w, int64_t timeout_ns, plim_spun_ *spun)
 {
     int looks = plim_shy_(w) < 2 ? PLIM_SPIN : plim_shy_(w) == 2 ? PLIM_SPIN / 4 : 0;
     uint64_t one_in = plim_rare_(w) < 3 ? (uint64_t)16 << plim_rare_(w) : 2048;
@@ -1725,7 +1730,7 @@ static inline int64_t plim_sleep_until_(int64_t now, int64_t deadline)
  * last sleep was over at once and still there is no permit. So when holds are long enough to sleep
  * through, no thread naps while a permit is free.
  */
-PLIM_SLOW_ int plim_wait_registered_(plim_counter *c, int64_t now, int64_t deadline)
+PLIM_RARE_ int plim_wait_registered_(plim_counter *c, int64_t now, int64_t deadline)
 {
     const int64_t since = now;
     int lane = PLIM_LANE_NORMAL;
@@ -1759,7 +1764,7 @@ PLIM_SLOW_ int plim_wait_registered_(plim_counter *c, int64_t now, int64_t deadl
 }
 
 /* Takes a permit, or waits for one; `spun` says how looking for it went. */
-PLIM_SLOW_ int plim_acquire_spun_(plim_counter *c, uint32_t limit, int64_t timeout_ns, uint64_t w,
+PLIM_RARE_ int plim_acquire_spun_(plim_counter *c, uint32_t limit, int64_t timeout_ns, uint64_t w,
                                   plim_spun_ spun)
 {
     for (;;) {
@@ -2109,7 +2114,7 @@ static inline int csem_pool_init(csem_pool *p, csem_pool_link *links, uint32_t c
 }
 
 /* The calling thread waits no more; false if a permit of turns_ is on its way to it. */
-PLIM_SLOW_ bool csem_pool_leave_(csem_pool *p)
+PLIM_RARE_ bool csem_pool_leave_(csem_pool *p)
 {
     uint64_t word = plim_load_relaxed_(&p->free_);
     while (csem_pool_waits_(word)) {

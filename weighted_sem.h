@@ -592,20 +592,25 @@ static inline void plim_thread_yield_(void)
 #define ESHUTDOWN 108 /* closed; the value Linux uses, for systems whose errno.h has none */
 #endif
 
-/* PLIM_SLOW_ is for what is rare, PLIM_CALLED_ for what is large and not rare. PLIM_HOT_ is for
- * what is used all the time though only rare functions call it, PLIM_FAST_ for what must be
- * inlined. Without optimisation all are inline only in name: then no compiler emits what a file
- * does not use. */
+/* What a function is to the compiler. Without optimisation all are inline only in name: then no
+ * compiler emits what a file does not use.
+ *   PLIM_FAST_     has to be inlined
+ *   PLIM_HOT_      is used all the time, though only rare functions call it
+ *   PLIM_CALLED_   is large, and not rare
+ *   PLIM_SLOW_     is rare; its callers stay small
+ *   PLIM_RARE_     likewise, but all its callers are rare: it may become part of them */
 #if defined(__OPTIMIZE__) && (defined(__GNUC__) || defined(__clang__))
-#define PLIM_SLOW_ __attribute__((cold, unused)) static
-#define PLIM_CALLED_ __attribute__((noinline, unused)) static
-#define PLIM_HOT_ __attribute__((noinline, hot, unused)) static
 #define PLIM_FAST_ __attribute__((always_inline)) static inline
+#define PLIM_HOT_ __attribute__((noinline, hot, unused)) static
+#define PLIM_CALLED_ __attribute__((noinline, unused)) static
+#define PLIM_SLOW_ __attribute__((noinline, cold, unused)) static
+#define PLIM_RARE_ __attribute__((cold, unused)) static
 #else
-#define PLIM_SLOW_ static inline
-#define PLIM_CALLED_ static inline
-#define PLIM_HOT_ static inline
 #define PLIM_FAST_ static inline
+#define PLIM_HOT_ static inline
+#define PLIM_CALLED_ static inline
+#define PLIM_SLOW_ static inline
+#define PLIM_RARE_ static inline
 #endif
 #if defined(__GNUC__) || defined(__clang__)
 #define PLIM_LIKELY_(x) __builtin_expect(!!(x), 1)
@@ -809,7 +814,7 @@ PLIM_CALLED_ int64_t plim_now_(void)
 
 /* Adds the CPUs that a thread may run on to the mask. A machine with more than fit counts as if it
  * had all of them. */
-PLIM_SLOW_ void plim_add_cpus_(long thread, unsigned long *mask, size_t words)
+PLIM_RARE_ void plim_add_cpus_(long thread, unsigned long *mask, size_t words)
 {
     unsigned long cpus[16] = {0};
     long bytes = syscall(SYS_sched_getaffinity, thread, sizeof cpus, cpus);
@@ -821,7 +826,7 @@ PLIM_SLOW_ void plim_add_cpus_(long thread, unsigned long *mask, size_t words)
 /* For loop_scheduler.h, which asks once for each loop; a counter never asks, see "Spinning". A
  * thread that is bound to one CPU may have its partner on another: so the mask of the process's
  * first thread counts too. */
-PLIM_SLOW_ bool plim_many_cpus_(void)
+PLIM_RARE_ bool plim_many_cpus_(void)
 {
     unsigned long mask[16] = {0};
     int saved = errno, cpus = 0;
@@ -853,7 +858,7 @@ PLIM_CALLED_ int64_t plim_now_(void)
     return PLIM_S(seconds) + PLIM_S(rest) / frequency.QuadPart + 1;
 }
 
-PLIM_SLOW_ bool plim_many_cpus_(void)
+PLIM_RARE_ bool plim_many_cpus_(void)
 {
     DWORD_PTR mine = 0, all = 0;
     return !GetProcessAffinityMask(GetCurrentProcess(), &mine, &all) || (mine & (mine - 1)) != 0;
@@ -868,7 +873,7 @@ PLIM_CALLED_ int64_t plim_now_(void)
     return PLIM_S(now.tv_sec) + now.tv_nsec + 1;
 }
 
-PLIM_SLOW_ bool plim_many_cpus_(void)
+PLIM_RARE_ bool plim_many_cpus_(void)
 {
     return true; /* no cheap portable way to ask; a wrong yes costs one short spin per wait */
 }
@@ -1383,7 +1388,7 @@ PLIM_SLOW_ bool plim_commit_locked_(plim_counter *c, uint64_t *seen, plim_step s
 #define plim_commit_acquire_ plim_commit_locked_
 #define plim_commit_release_ plim_commit_locked_
 
-PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+PLIM_RARE_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
 {
     plim_sleeper_ self;
     self.next = NULL;
@@ -1463,7 +1468,7 @@ static inline void *plim_address_(plim_counter *c, int lane)
 #define PLIM_FUTEX_(op) ((op) | 128) /* FUTEX_PRIVATE_FLAG */
 #endif
 
-PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+PLIM_RARE_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
 {
     /* FUTEX_WAIT_BITSET is the wait with an absolute deadline, on the monotonic clock. */
     const int op = PLIM_FUTEX_(9);
@@ -1501,7 +1506,7 @@ PLIM_SLOW_ void plim_unpark_(plim_counter *c, int lane, uint32_t count)
 
 #elif defined(_WIN32)
 
-PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+PLIM_RARE_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
 {
     DWORD ms = INFINITE;
     if (deadline != PLIM_FOREVER) {
@@ -1542,7 +1547,7 @@ extern int __ulock_wake(uint32_t operation, void *address, uint64_t wake_value);
 #endif
 #endif
 
-PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+PLIM_RARE_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
 {
     void *address = plim_address_(c, lane);
     int64_t left = deadline == PLIM_FOREVER ? 0 : deadline - plim_now_();
@@ -1777,7 +1782,7 @@ static inline uint64_t plim_latch_look_(plim_counter *latch, int64_t timeout_ns)
 
 /* Waits until it is open: 0, and then it is closed again; ETIMEDOUT. A timeout of 0 or less does not
  * wait. `looks`: before it sleeps. */
-PLIM_SLOW_ int plim_latch_await_(plim_counter *latch, int64_t timeout_ns, bool looks)
+PLIM_RARE_ int plim_latch_await_(plim_counter *latch, int64_t timeout_ns, bool looks)
 {
     uint64_t w = looks ? plim_latch_look_(latch, timeout_ns) : plim_load_relaxed_(&latch->word);
     int64_t deadline = PLIM_FOREVER;
@@ -2230,7 +2235,7 @@ static inline bool plim_doubts_(const plim_goal_ *goal, int *doubts)
 /* Whether the chain of waits that begins at target leads to this thread. If so, it is cut there,
  * while all of it is locked. So if several threads find the same circle at the same time, only one
  * is refused. */
-PLIM_SLOW_ bool plim_leads_here_(plim_goal_ *target, uint64_t self, const plim_counter *doubt)
+PLIM_RARE_ bool plim_leads_here_(plim_goal_ *target, uint64_t self, const plim_counter *doubt)
 {
     plim_goal_ *path[PLIM_PATH_MAX_];
     int doubts = 0;
@@ -2331,7 +2336,7 @@ static inline void plim_hold_ends_(const plim_hold_ *hold, plim_place_ **here)
 }
 
 /* The innermost hold of that object from that place outwards, or NULL. */
-PLIM_SLOW_ plim_hold_ *plim_find_hold_(plim_place_ *from, const void *object)
+PLIM_RARE_ plim_hold_ *plim_find_hold_(plim_place_ *from, const void *object)
 {
     for (plim_place_ *at = from; at != NULL; at = at->outer) {
         plim_hold_ *hold = (plim_hold_ *)(void *)at;
@@ -2343,7 +2348,7 @@ PLIM_SLOW_ plim_hold_ *plim_find_hold_(plim_place_ *from, const void *object)
 }
 
 /* How much of the object the calling thread holds; 0: none. */
-PLIM_SLOW_ uint64_t plim_held_(const void *object)
+PLIM_RARE_ uint64_t plim_held_(const void *object)
 {
     uint64_t sum = 0;
     for (plim_hold_ *at = plim_find_hold_(*plim_here_(), object); at != NULL;
@@ -3281,7 +3286,7 @@ static inline bool weighted_sem_is_quiet_(const weighted_sem *w, const weighted_
 }
 
 /* Ends the section. */
-PLIM_SLOW_ void weighted_sem_unlock_(weighted_sem *w, weighted_sem_section_ *s)
+PLIM_RARE_ void weighted_sem_unlock_(weighted_sem *w, weighted_sem_section_ *s)
 {
     if (w->quiet.first != NULL && weighted_sem_is_quiet_(w, s)) {
         plim_end_waits_(&s->woken, &w->quiet, 0);
@@ -3418,7 +3423,7 @@ static inline uint64_t weighted_sem_credit_(const weighted_sem *w)
 /* Lets in those who may. Every section calls it that may have changed who they are: the one place
  * where the order of the queue is decided. One pass is enough, since each that is let in leaves
  * less. */
-PLIM_SLOW_ void weighted_sem_admit_(weighted_sem *w, weighted_sem_section_ *s)
+PLIM_RARE_ void weighted_sem_admit_(weighted_sem *w, weighted_sem_section_ *s)
 {
     weighted_sem_sleeper_ *head = NULL; /* the first that has to stay */
     uint32_t behind = 0;                /* how many places behind it we are */
@@ -3471,7 +3476,7 @@ static inline uint64_t weighted_sem_demand_(uint64_t before, const weighted_sem_
 
 /* Could it, at the end of the queue, never be let in before the background job ends that it is part
  * of? */
-PLIM_SLOW_ bool weighted_sem_waits_for_itself_(weighted_sem *w, const weighted_sem_sleeper_ *self)
+PLIM_RARE_ bool weighted_sem_waits_for_itself_(weighted_sem *w, const weighted_sem_sleeper_ *self)
 {
     uint64_t demand = 0;
     if (self->holds == 0) {
@@ -3566,7 +3571,7 @@ static inline int weighted_sem_call_task_(weighted_sem_run_ *run)
 }
 
 /* A task that was let in and could not be started after all. */
-PLIM_SLOW_ void weighted_sem_undo_(weighted_sem *w, const weighted_sem_task_ *task,
+PLIM_RARE_ void weighted_sem_undo_(weighted_sem *w, const weighted_sem_task_ *task,
                                    weighted_sem_section_ *s)
 {
     uint64_t last = task->sequence; /* relaxed: it is a number, and publishes nothing */
@@ -3598,7 +3603,7 @@ static inline bool weighted_sem_pick_(weighted_sem *w, weighted_sem_section_ *s,
 }
 
 /* The thread is about to exit, and so is the section. */
-PLIM_SLOW_ void weighted_sem_retire_(weighted_sem *w, weighted_sem_section_ *s,
+PLIM_RARE_ void weighted_sem_retire_(weighted_sem *w, weighted_sem_section_ *s,
                                      weighted_sem_worker_ *self)
 {
     w->crew.threads--;
@@ -3612,7 +3617,7 @@ PLIM_SLOW_ void weighted_sem_retire_(weighted_sem *w, weighted_sem_section_ *s,
 
 /* Sleeps, and has the lock again afterwards: 0 if the worker was woken, and counts as searching
  * since then; ETIMEDOUT. */
-PLIM_SLOW_ int weighted_sem_park_(weighted_sem *w, weighted_sem_section_ *s)
+PLIM_RARE_ int weighted_sem_park_(weighted_sem *w, weighted_sem_section_ *s)
 {
     plim_waiter_ self;
     plim_crew_park_(&w->crew, &self);
@@ -3627,7 +3632,7 @@ PLIM_SLOW_ int weighted_sem_park_(weighted_sem *w, weighted_sem_section_ *s)
 
 /* Gets a task for a worker that is idle and has found none, or says that its thread has retired.
  * Called under the lock, which it leaves. */
-PLIM_SLOW_ bool weighted_sem_search_(weighted_sem *w, weighted_sem_section_ *s,
+PLIM_RARE_ bool weighted_sem_search_(weighted_sem *w, weighted_sem_section_ *s,
                                      weighted_sem_worker_ *self)
 {
     bool looked = false, slept = false; /* that long, in vain */
@@ -3656,7 +3661,7 @@ PLIM_SLOW_ bool weighted_sem_search_(weighted_sem *w, weighted_sem_section_ *s,
 }
 
 /* After a task has ended with that result: gets the next, or says that the thread should end. */
-PLIM_SLOW_ bool weighted_sem_next_task_(weighted_sem_worker_ *self, int result)
+PLIM_RARE_ bool weighted_sem_next_task_(weighted_sem_worker_ *self, int result)
 {
     weighted_sem *w = self->sem;
     weighted_sem_section_ s = weighted_sem_lock_(w);
@@ -3683,7 +3688,7 @@ PLIM_SLOW_ void weighted_sem_thread_ended_(void *arg)
 }
 
 /* The life of a thread: the task that it was created for, and others until there are none. */
-PLIM_SLOW_ void weighted_sem_work_(weighted_sem_run_ *run)
+PLIM_RARE_ void weighted_sem_work_(weighted_sem_run_ *run)
 {
     int result;
     do {
@@ -3729,7 +3734,7 @@ static inline void weighted_sem_add_slot_(weighted_sem *w, weighted_sem_worker_ 
 
 /* Memory for one more worker, or NULL. Not under the lock: your allocator may take its time, or use
  * this semaphore. */
-PLIM_SLOW_ weighted_sem_worker_ *weighted_sem_new_worker_(weighted_sem *w)
+PLIM_RARE_ weighted_sem_worker_ *weighted_sem_new_worker_(weighted_sem *w)
 {
     weighted_sem_worker_ *worker = (weighted_sem_worker_ *)plim_memory_(sizeof *worker);
     if (worker != NULL) {
@@ -3743,7 +3748,7 @@ PLIM_SLOW_ weighted_sem_worker_ *weighted_sem_new_worker_(weighted_sem *w)
 
 /* Has the worker run its task, on a thread of its own or by the executor, which may do so at once:
  * 0, EAGAIN, ENOMEM. */
-PLIM_SLOW_ int weighted_sem_send_(weighted_sem *w, weighted_sem_worker_ *worker)
+PLIM_RARE_ int weighted_sem_send_(weighted_sem *w, weighted_sem_worker_ *worker)
 {
     const plim_executor *executor = &w->fixed.executor;
     if (executor->execute == NULL) {
@@ -4111,7 +4116,7 @@ PLIM_SLOW_ int weighted_sem_close_(weighted_sem *w)
 }
 
 /* Requires that nothing executes, and nobody waits. */
-PLIM_SLOW_ void weighted_sem_end_threads_(weighted_sem *w)
+PLIM_RARE_ void weighted_sem_end_threads_(weighted_sem *w)
 {
     weighted_sem_section_ s = weighted_sem_lock_(w);
     w->quit = true;

@@ -6,7 +6,7 @@
  * compare-exchange may fail for no reason: the next sample will do. Acquire and release: what one
  * turn has written is seen in the next. If a thread stops in its turn, the limit stays, and others
  * count on. A time that is none counts as the nearest that is, lest sums overflow. */
-PLIM_SLOW_ void adaptive_over_(adaptive_limit *a, int64_t now_ns, bool full)
+PLIM_RARE_ void adaptive_over_(adaptive_limit *a, int64_t now_ns, bool full)
 {
     const int64_t last = INT64_MAX / 2, now = now_ns < 0 ? 0 : now_ns > last ? last : now_ns;
     uint64_t until = plim_load_relaxed_(&a->until);

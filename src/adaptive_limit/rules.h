@@ -185,7 +185,7 @@ static inline double adaptive_waste_(const adaptive_window_ *w)
 }
 
 /* A window has ended, with enough calls. */
-PLIM_SLOW_ void adaptive_decide_(adaptive_limit *a, const adaptive_window_ *w)
+PLIM_RARE_ void adaptive_decide_(adaptive_limit *a, const adaptive_window_ *w)
 {
     const double waste = adaptive_waste_(w), healthy = (double)a->healthy_ns;
     const bool reached = w->peak >= adaptive_limit_now_(a);
@@ -224,7 +224,7 @@ static inline int64_t adaptive_begin_(adaptive_limit *a, int64_t now_ns)
 
 /* The end of the window has come: decides, or gives it more time. Returns when it, or the next one,
  * ends. One with too few calls for too long is dropped as a whole; one that is full ends. */
-PLIM_SLOW_ int64_t adaptive_next_(adaptive_limit *a, int64_t now_ns)
+PLIM_RARE_ int64_t adaptive_next_(adaptive_limit *a, int64_t now_ns)
 {
     if (a->since < 0) {
         return adaptive_begin_(a, now_ns);

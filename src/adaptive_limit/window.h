@@ -60,7 +60,7 @@ typedef struct adaptive_window_ {
 } adaptive_window_;
 
 /* What was counted so far. */
-PLIM_SLOW_ void adaptive_look_(adaptive_limit *a, adaptive_window_ *w, int64_t now_ns)
+PLIM_RARE_ void adaptive_look_(adaptive_limit *a, adaptive_window_ *w, int64_t now_ns)
 {
     double squares = 0;
     memset((void *)w, 0, sizeof *w);
@@ -88,7 +88,7 @@ PLIM_SLOW_ void adaptive_look_(adaptive_limit *a, adaptive_window_ *w, int64_t n
 }
 
 /* Empties the window of what was seen. What others have added meanwhile stays. */
-PLIM_SLOW_ void adaptive_empty_(adaptive_limit *a, const adaptive_window_ *w)
+PLIM_RARE_ void adaptive_empty_(adaptive_limit *a, const adaptive_window_ *w)
 {
     for (unsigned i = 0; i < ADAPTIVE_CELLS_; i++) {
         if (w->words[i] != 0) {

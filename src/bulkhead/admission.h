@@ -46,7 +46,7 @@ static inline bool bulkhead_still_waits_(const bulkhead_blocked_ *at)
 }
 
 /* Does the thread still wait? `for_ever`: and would not stop by itself. */
-PLIM_SLOW_ bool bulkhead_is_blocked_(const bulkhead_blocked_ *at, bool for_ever)
+PLIM_RARE_ bool bulkhead_is_blocked_(const bulkhead_blocked_ *at, bool for_ever)
 {
     bool limited = at->limited;
     if (!bulkhead_still_waits_(at)) {
@@ -155,7 +155,7 @@ static inline void bulkhead_dequeue_(bulkhead *b, bulkhead_section_ *s, bulkhead
 }
 
 /* A job that is in no list gets a permit and is ready. If none is free, it joins the queue. */
-PLIM_SLOW_ void bulkhead_let_in_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
+PLIM_RARE_ void bulkhead_let_in_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
 {
     if (bulkhead_available_(s->word) > 0 && b->queue.first == NULL) {
         s->word -= BULKHEAD_PERMIT_ONE_;
@@ -284,7 +284,7 @@ static inline void bulkhead_grant_(bulkhead *b, bulkhead_section_ *s)
 }
 
 /* Not before that time. */
-PLIM_SLOW_ void bulkhead_delay_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int64_t at)
+PLIM_RARE_ void bulkhead_delay_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int64_t at)
 {
     plim_store_relaxed_(&job->entry_.phase, BULKHEAD_DELAYED_);
     plim_store_relaxed_(&b->delayed, plim_load_relaxed_(&b->delayed) + 1);

@@ -1,7 +1,7 @@
 /* What a section leaves to do after it: workers to hire, entries for the executor, jobs to conclude. */
 
 PLIM_SLOW_ void bulkhead_execute_(void *arg);
-PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine);
+PLIM_RARE_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine);
 
 /* The calling thread was counted in `busy`, and is not any more. Another thread may wait for
  * that. */
@@ -14,7 +14,7 @@ PLIM_CALLED_ void bulkhead_idle_(bulkhead *b)
 
 /* The executor has refused an entry. If that leaves a job without one, a job is taken back. That is
  * the job that is just being submitted, which is then refused, too (EAGAIN), or else the newest. */
-PLIM_SLOW_ int bulkhead_entry_refused_(bulkhead *b, const bulkhead_past_ *mine)
+PLIM_RARE_ int bulkhead_entry_refused_(bulkhead *b, const bulkhead_past_ *mine)
 {
     int error = 0;
     bulkhead_section_ s = bulkhead_lock_(b);
@@ -39,7 +39,7 @@ PLIM_SLOW_ int bulkhead_entry_refused_(bulkhead *b, const bulkhead_past_ *mine)
 }
 
 /* Gives entries to the executor. If the thread does so already, further out, that will. */
-PLIM_SLOW_ void bulkhead_feed_(bulkhead *b, uint64_t entries)
+PLIM_RARE_ void bulkhead_feed_(bulkhead *b, uint64_t entries)
 {
     bulkhead_stay_ self, *giver = bulkhead_stay_as_(b, BULKHEAD_FEEDS_);
     if (giver != NULL) {
@@ -57,7 +57,7 @@ PLIM_SLOW_ void bulkhead_feed_(bulkhead *b, uint64_t entries)
 }
 
 /* Concludes the jobs that a section has ended. */
-PLIM_SLOW_ void bulkhead_conclude_all_(bulkhead *b, bulkhead_job *ended)
+PLIM_RARE_ void bulkhead_conclude_all_(bulkhead *b, bulkhead_job *ended)
 {
     bulkhead_stay_ self;
     bulkhead_stay_begins_(b, &self, BULKHEAD_ENDS_, plim_here_());

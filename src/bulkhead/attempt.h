@@ -56,7 +56,7 @@ static inline bool bulkhead_is_later_(const bulkhead_job *job, int result)
 /* Run has returned BULKHEAD_LATER. False if the job was finished before that: then this thread ends
  * the attempt, with job->result. Else it leaves the job in this section. A thread that finishes it
  * comes after, under the lock, too. */
-PLIM_SLOW_ bool bulkhead_goes_away_(bulkhead *b, bulkhead_section_ *s, bulkhead_stay_ *self)
+PLIM_RARE_ bool bulkhead_goes_away_(bulkhead *b, bulkhead_section_ *s, bulkhead_stay_ *self)
 {
     bulkhead_job *job = self->job;
     if ((job->later_ & BULKHEAD_FINISHED_) != 0) {
@@ -82,7 +82,7 @@ static inline bool bulkhead_end_asks_(const bulkhead *b, int result)
 
 /* An attempt has ended, and its permit is still held: tells the limiter. May a failed one be
  * followed by another? Both ask the program, so this is not under the lock. */
-PLIM_SLOW_ bool bulkhead_may_retry_(bulkhead *b, const bulkhead_job *job, int result)
+PLIM_RARE_ bool bulkhead_may_retry_(bulkhead *b, const bulkhead_job *job, int result)
 {
     uint32_t attempts = job->attempts != 0 ? job->attempts : b->fixed.attempts;
     if ((b->fixed.flags & BULKHEAD_LIMITED_) != 0 && (job->detached || !bulkhead_is_stuck_(job))) {
@@ -93,7 +93,7 @@ PLIM_SLOW_ bool bulkhead_may_retry_(bulkhead *b, const bulkhead_job *job, int re
 }
 
 /* How long a job waits for its next attempt. */
-PLIM_SLOW_ int64_t bulkhead_back_off_(bulkhead *b, uint32_t attempt)
+PLIM_RARE_ int64_t bulkhead_back_off_(bulkhead *b, uint32_t attempt)
 {
     return bulkhead_backoff(attempt, b->fixed.retry_delay_ns, b->fixed.retry_delay_max_ns,
                             &b->dice);
@@ -107,7 +107,7 @@ enum {                  /* what the end of an attempt is for the job */
 };
 
 /* The job will be tried again. A sync one stays with its submitter, which waits for its time. */
-PLIM_SLOW_ void bulkhead_retry_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int result)
+PLIM_RARE_ void bulkhead_retry_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int result)
 {
     const int64_t delay = bulkhead_back_off_(b, job->attempt);
     bulkhead_disarm_(b, job);

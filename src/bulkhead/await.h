@@ -91,7 +91,7 @@ PLIM_SLOW_ bool bulkhead_give_up_permit_(plim_await_ *self)
 }
 
 /* What goes with the answer. */
-PLIM_SLOW_ int bulkhead_answer_(bulkhead *b, int64_t since, int error)
+PLIM_RARE_ int bulkhead_answer_(bulkhead *b, int64_t since, int error)
 {
     if (error != 0) {
         return bulkhead_reject_(b, bulkhead_no_job_(), error);

@@ -2,7 +2,7 @@
 
 /* How many permits the calling thread holds, as far as is known, and the job that it runs. A thread
  * that has entered and now waits for a limited time is not stuck, and will leave. */
-PLIM_SLOW_ uint64_t bulkhead_holds_(const bulkhead *b, bulkhead_job **job, int64_t timeout_ns)
+PLIM_RARE_ uint64_t bulkhead_holds_(const bulkhead *b, bulkhead_job **job, int64_t timeout_ns)
 {
     uint64_t held = 0;
     *job = NULL;
@@ -26,7 +26,7 @@ static inline bool bulkhead_is_executor_(const bulkhead *b)
 
 /* Would the end of everything have to wait for the calling thread? A thread that only holds a
  * permit may wait for a limited time, and leave after that. */
-PLIM_SLOW_ bool bulkhead_inside_(const bulkhead *b, int64_t timeout_ns)
+PLIM_RARE_ bool bulkhead_inside_(const bulkhead *b, int64_t timeout_ns)
 {
     bulkhead_job *job;
     bool inside = (bulkhead_holds_(b, &job, timeout_ns) != 0 && timeout_ns == PLIM_FOREVER) ||
@@ -48,7 +48,7 @@ PLIM_SLOW_ bool bulkhead_keeps_others_(const bulkhead *b)
 /* The stay of the calling thread, if it is a worker that takes another job after this one. Not one
  * whose job is or was stuck. Nor one that is in worker_start: if that waits, so does that of each
  * worker hired instead. */
-PLIM_SLOW_ bulkhead_stay_ *bulkhead_works_(const bulkhead *b)
+PLIM_RARE_ bulkhead_stay_ *bulkhead_works_(const bulkhead *b)
 {
     bulkhead_stay_ *stay = bulkhead_stay_as_(b, BULKHEAD_WORKS_);
     const bulkhead_worker_ *self = stay == NULL ? NULL : BULKHEAD_WORKER_OF_(stay);
@@ -82,7 +82,7 @@ static inline bool bulkhead_keeps_some_(const bulkhead *b, const bulkhead_blocke
 }
 
 /* How many permits wait with threads that wait here for ever, but that one. */
-PLIM_SLOW_ uint64_t bulkhead_all_kept_(const bulkhead *b, uint64_t but_thread)
+PLIM_RARE_ uint64_t bulkhead_all_kept_(const bulkhead *b, uint64_t but_thread)
 {
     uint64_t kept = 0;
     for (plim_node_ *node = b->blocked.first; node != NULL; node = node->next) {
@@ -111,7 +111,7 @@ PLIM_SLOW_ bool bulkhead_is_too_deep_(const bulkhead *b, const bulkhead_section_
 /* Ends that wait with EDEADLK. It has no limit, so no thread leaves by itself. A coroutine may when
  * its loop is closed: then that ends the circle. A call that waits for its own job may be about to
  * sleep: it looks at `told` before. */
-PLIM_SLOW_ void bulkhead_end_blocked_(bulkhead *b, bulkhead_section_ *s, bulkhead_blocked_ *at)
+PLIM_RARE_ void bulkhead_end_blocked_(bulkhead *b, bulkhead_section_ *s, bulkhead_blocked_ *at)
 {
     const bool no_job = at->job == NULL;
     at->told = at->owns;
@@ -187,7 +187,7 @@ PLIM_SLOW_ void bulkhead_block_(bulkhead *b, bulkhead_section_ *s, bulkhead_bloc
 }
 
 /* Returns the job that the body of that job waits for, if it is one of this bulkhead; else NULL. */
-PLIM_SLOW_ const bulkhead_job *bulkhead_awaited_by_(const bulkhead *b, const bulkhead_job *job)
+PLIM_RARE_ const bulkhead_job *bulkhead_awaited_by_(const bulkhead *b, const bulkhead_job *job)
 {
     const bulkhead_job *awaited = NULL;
     for (plim_node_ *node = b->blocked.first; node != NULL; node = node->next) {
@@ -201,7 +201,7 @@ PLIM_SLOW_ const bulkhead_job *bulkhead_awaited_by_(const bulkhead *b, const bul
 }
 
 /* Does the calling thread run that job, or has it ended it, and done has not returned? */
-PLIM_SLOW_ bool bulkhead_is_ours_(const bulkhead *b, const bulkhead_job *job)
+PLIM_RARE_ bool bulkhead_is_ours_(const bulkhead *b, const bulkhead_job *job)
 {
     bool ours = false;
     for (bulkhead_stay_ *at = bulkhead_find_stay_(b, *plim_here_()); at != NULL;

@@ -136,7 +136,7 @@ static inline bool bulkhead_is_unrun_(const bulkhead_job *job, const bulkhead_pa
 
 /* It was accepted, and cannot be run after all: as if it had not been submitted. The last touch of
  * the job, and the caller's is the only thread that has to do with it. */
-PLIM_SLOW_ void bulkhead_refuse_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+PLIM_RARE_ void bulkhead_refuse_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                  const bulkhead_past_ *past)
 {
     bulkhead_disarm_(b, job);
@@ -157,7 +157,7 @@ PLIM_SLOW_ void bulkhead_refuse_(bulkhead *b, bulkhead_section_ *s, bulkhead_job
 }
 
 /* Takes a job that has not begun out of wherever it waits; false if it does not wait. */
-PLIM_SLOW_ bool bulkhead_withdraw_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
+PLIM_RARE_ bool bulkhead_withdraw_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
 {
     switch (plim_load_relaxed_(&job->entry_.phase)) {
     case BULKHEAD_DELAYED_:
@@ -197,7 +197,7 @@ static inline void bulkhead_call_done_(bulkhead *b, bulkhead_job *job)
 /* The rest of the end of a job that another thread than its runner has ended. If its run timeout
  * has passed, its body may go on, with its permit, and use the job's memory. Then those who wait
  * are released, but the job is not done before the body returns. */
-PLIM_SLOW_ void bulkhead_conclude_(bulkhead *b, bulkhead_job *job, bulkhead_stay_ *self)
+PLIM_RARE_ void bulkhead_conclude_(bulkhead *b, bulkhead_job *job, bulkhead_stay_ *self)
 {
     const bool detached = job->detached;
     self->job = detached ? NULL : job; /* if done waits for it, that is EDEADLK */

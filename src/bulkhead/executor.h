@@ -1,7 +1,7 @@
 /* Jobs on an executor. */
 
 /* Runs the body on a thread that is no worker's; ends the section. */
-PLIM_SLOW_ int bulkhead_run_listed_(bulkhead *b, bulkhead_section_ *s, bulkhead_stay_ *self,
+PLIM_RARE_ int bulkhead_run_listed_(bulkhead *b, bulkhead_section_ *s, bulkhead_stay_ *self,
                                     bulkhead_job *job)
 {
     bulkhead_begin_(b, s, job, NULL);

@@ -30,7 +30,7 @@ typedef struct bulkhead_attempt_end_ {
 } bulkhead_attempt_end_;
 
 /* Runs code of the program. If the job is detached, it is gone then. */
-PLIM_SLOW_ void bulkhead_tell_end_(bulkhead *b, const bulkhead_attempt_end_ *end)
+PLIM_RARE_ void bulkhead_tell_end_(bulkhead *b, const bulkhead_attempt_end_ *end)
 {
     if (end->what == BULKHEAD_OVER_) {
         bulkhead_call_done_(b, end->job);
@@ -46,7 +46,7 @@ PLIM_SLOW_ void bulkhead_tell_end_(bulkhead *b, const bulkhead_attempt_end_ *end
  * part of the job. Not if the job is detached: then done may submit it again, and finds the permit
  * free. Nor on_event if there will be another attempt: that may begin, and end the job, while
  * on_event hears of this one. So no event names the job then. */
-PLIM_SLOW_ void bulkhead_decide_attempt_(bulkhead *b, bulkhead_section_ *s,
+PLIM_RARE_ void bulkhead_decide_attempt_(bulkhead *b, bulkhead_section_ *s,
                                          bulkhead_attempt_end_ *end, bool again)
 {
     bulkhead_job *const job = end->job;
@@ -105,7 +105,7 @@ static inline void bulkhead_pass_on_(bulkhead *b, bulkhead_section_ *s,
 
 /* The body of self->job has returned that, or (thread_ends) ended its thread. Returns the next job
  * of a worker, if it has found one in the same section. */
-PLIM_SLOW_ bulkhead_job *bulkhead_end_attempt_(bulkhead *b, bulkhead_stay_ *self, int result,
+PLIM_RARE_ bulkhead_job *bulkhead_end_attempt_(bulkhead *b, bulkhead_stay_ *self, int result,
                                                bool thread_ends, bulkhead_attempt_end_ *end)
 {
     bulkhead_job *const job = self->job;

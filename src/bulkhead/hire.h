@@ -1,7 +1,7 @@
 /* Hiring: a worker is created, or none can be had and a job is given up. */
 
 /* Does a worker wait for this job, and take another one after that? */
-PLIM_SLOW_ bool bulkhead_is_awaited_(const bulkhead *b, const bulkhead_job *job)
+PLIM_RARE_ bool bulkhead_is_awaited_(const bulkhead *b, const bulkhead_job *job)
 {
     for (plim_node_ *node = b->blocked.first; node != NULL; node = node->next) {
         const bulkhead_blocked_ *at = (const bulkhead_blocked_ *)(const void *)node;
@@ -14,7 +14,7 @@ PLIM_SLOW_ bool bulkhead_is_awaited_(const bulkhead *b, const bulkhead_job *job)
 }
 
 /* The job that was accepted last by the submit that is under way, if it is in this list. */
-PLIM_SLOW_ bulkhead_job *bulkhead_find_mine_(const plim_list_ *list, const bulkhead_past_ *mine)
+PLIM_RARE_ bulkhead_job *bulkhead_find_mine_(const plim_list_ *list, const bulkhead_past_ *mine)
 {
     for (plim_node_ *at = mine == NULL ? NULL : list->first; at != NULL; at = at->next) {
         bulkhead_entry_ *entry = (bulkhead_entry_ *)(void *)at;
@@ -33,7 +33,7 @@ PLIM_SLOW_ bulkhead_job *bulkhead_find_mine_(const plim_list_ *list, const bulkh
  * that submit is refused. With no worker at all it is refused even if its job has no permit yet:
  * better now than when its turn has come.
  */
-PLIM_SLOW_ bool bulkhead_give_up_(bulkhead *b, bulkhead_section_ *s, const bulkhead_past_ *mine)
+PLIM_RARE_ bool bulkhead_give_up_(bulkhead *b, bulkhead_section_ *s, const bulkhead_past_ *mine)
 {
     bulkhead_job *refused = bulkhead_find_mine_(&b->ready_jobs, mine);
     if (refused == NULL && b->crew.threads == b->stuck) {
@@ -71,7 +71,7 @@ static inline void bulkhead_worker_init_(bulkhead_worker_ *worker, bulkhead *b)
 }
 
 /* Memory for one more worker, or NULL. Not under the lock, as your allocator may take its time. */
-PLIM_SLOW_ bulkhead_worker_ *bulkhead_new_worker_(bulkhead *b)
+PLIM_RARE_ bulkhead_worker_ *bulkhead_new_worker_(bulkhead *b)
 {
     bulkhead_worker_ *worker = (bulkhead_worker_ *)plim_memory_(sizeof *worker);
     if (worker != NULL) {
@@ -87,7 +87,7 @@ PLIM_SLOW_ bulkhead_worker_ *bulkhead_new_worker_(bulkhead *b)
 
 /* Creates the worker that was planned. If that fails and no other will take a job, returns why the
  * job that is just being submitted is refused: EAGAIN, ENOMEM; else 0. */
-PLIM_SLOW_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine)
+PLIM_RARE_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
     bulkhead_worker_ *worker = (bulkhead_worker_ *)(void *)plim_crew_vacancy_(&b->crew);

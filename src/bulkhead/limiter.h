@@ -1,7 +1,7 @@
 /* The limiter, which sets the number of permits, if the options name one. */
 
 /* As many as the limiter says, but no more than were set. */
-PLIM_SLOW_ void bulkhead_limit_to_(bulkhead *b, uint64_t permits);
+PLIM_RARE_ void bulkhead_limit_to_(bulkhead *b, uint64_t permits);
 
 /* Tells the limiter, and asks it. It is asked when a run ends: a limit of 0 would stay for ever. */
 PLIM_SLOW_ uint32_t bulkhead_ask_(const bulkhead *b, int64_t now, int64_t took, uint32_t in_flight,
@@ -22,7 +22,7 @@ PLIM_SLOW_ uint32_t bulkhead_ask_(const bulkhead *b, int64_t now, int64_t took, 
  * The run timeout of a job counts as soon as it has passed, see bulkhead_conclude_. But when the
  * body returns, if the job is detached, or the bulkhead sync.
  */
-PLIM_SLOW_ void bulkhead_sample_(bulkhead *b, int64_t since, int64_t limit, int result)
+PLIM_RARE_ void bulkhead_sample_(bulkhead *b, int64_t since, int64_t limit, int result)
 {
     const int64_t permits = (int64_t)plim_load_relaxed_(&b->permits);
     const int64_t most = (int64_t)plim_load_relaxed_(&b->most);

@@ -22,7 +22,7 @@ static inline void bulkhead_leave_threads_(bulkhead *b, bulkhead_worker_ *self)
 }
 
 /* Makes the resource, however often it takes; false if the worker is not needed any more. */
-PLIM_SLOW_ bool bulkhead_worker_starts_(bulkhead_worker_ *self)
+PLIM_RARE_ bool bulkhead_worker_starts_(bulkhead_worker_ *self)
 {
     bulkhead *b = self->owner;
     for (int64_t pause = PLIM_MS(1);; pause = pause < PLIM_MS(500) ? pause * 2 : PLIM_S(1)) {
@@ -62,7 +62,7 @@ PLIM_SLOW_ bool bulkhead_worker_starts_(bulkhead_worker_ *self)
 }
 
 /* The job has said that the resource is broken: makes another. */
-PLIM_SLOW_ bool bulkhead_worker_restarts_(bulkhead_worker_ *self)
+PLIM_RARE_ bool bulkhead_worker_restarts_(bulkhead_worker_ *self)
 {
     bulkhead *b = self->owner;
     bulkhead_section_ s = bulkhead_lock_(b);
@@ -80,7 +80,7 @@ PLIM_SLOW_ bool bulkhead_worker_restarts_(bulkhead_worker_ *self)
 }
 
 /* Ends the worker's resource and then its thread. */
-PLIM_SLOW_ void bulkhead_retire_(bulkhead_worker_ *self)
+PLIM_RARE_ void bulkhead_retire_(bulkhead_worker_ *self)
 {
     bulkhead *b = self->owner;
     if (self->started && b->fixed.worker_stop != NULL) {

@@ -18,7 +18,7 @@ static inline bulkhead_stay_ *bulkhead_find_stay_(const bulkhead *b, plim_place_
 }
 
 /* The innermost one in that role, or NULL. */
-PLIM_SLOW_ bulkhead_stay_ *bulkhead_stay_as_(const bulkhead *b, bulkhead_role_ role)
+PLIM_RARE_ bulkhead_stay_ *bulkhead_stay_as_(const bulkhead *b, bulkhead_role_ role)
 {
     bulkhead_stay_ *at = bulkhead_find_stay_(b, *plim_here_());
     while (at != NULL && at->role != role) {

@@ -23,7 +23,7 @@ static inline int64_t bulkhead_left_(int64_t until)
 
 /* Waits for a place in the queue. The section that frees one accepts the job. `invokes`: then the
  * thread waits for the job, and stays blocked. */
-PLIM_SLOW_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+PLIM_RARE_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                     int64_t timeout_ns, int64_t since, bulkhead_blocked_ *blocked,
                                     bool invokes)
 {
@@ -56,7 +56,7 @@ PLIM_SLOW_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhead_
 }
 
 /* Gives the entry of the job that was just accepted to the executor; if that refuses, so do we. */
-PLIM_SLOW_ int bulkhead_feed_first_(bulkhead *b, const bulkhead_past_ *mine)
+PLIM_RARE_ int bulkhead_feed_first_(bulkhead *b, const bulkhead_past_ *mine)
 {
     int error = b->fixed.executor.execute(b->fixed.executor.ctx, bulkhead_execute_, b);
     error = error != 0 ? bulkhead_entry_refused_(b, mine) : 0;
@@ -210,7 +210,7 @@ static inline int bulkhead_decide_(const bulkhead *b, const bulkhead_section_ *s
 
 /* Accepts the job, ends the section, and finds a thread that runs it: 0, EAGAIN, ENOMEM. If there
  * is none, it is as if the job had not been submitted. */
-PLIM_SLOW_ int bulkhead_hand_in_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+PLIM_RARE_ int bulkhead_hand_in_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                  int64_t since, bulkhead_blocked_ *blocked)
 {
     int error = 0;

@@ -8,7 +8,7 @@ typedef struct bulkhead_told_ {
 } bulkhead_told_;
 
 /* The time of the job has come. Its timer is not armed. */
-PLIM_SLOW_ void bulkhead_due_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int64_t now,
+PLIM_RARE_ void bulkhead_due_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job, int64_t now,
                               bulkhead_told_ *told)
 {
     uint64_t phase = plim_load_relaxed_(&job->entry_.phase);
@@ -46,7 +46,7 @@ PLIM_SLOW_ void bulkhead_due_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *j
 }
 
 /* The next job whose time has come, or NULL: a run of a worker, or whose timer has passed. */
-PLIM_SLOW_ bulkhead_job *bulkhead_take_due_(bulkhead *b, int64_t now)
+PLIM_RARE_ bulkhead_job *bulkhead_take_due_(bulkhead *b, int64_t now)
 {
     int64_t next = PLIM_FOREVER;
     const bool looks = now >= b->watch.look;
@@ -109,7 +109,7 @@ PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
 }
 
 /* Sees to it that there is a supervisor: 0, EAGAIN, ENOMEM. */
-PLIM_SLOW_ int bulkhead_supervise_(bulkhead *b)
+PLIM_RARE_ int bulkhead_supervise_(bulkhead *b)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
     while (plim_load_relaxed_(&b->watch.made) == BULKHEAD_BEING_MADE_) { /* by another thread */

@@ -12,7 +12,7 @@ static inline bulkhead_outcome bulkhead_stopped_(const bulkhead *b, const bulkhe
 
 /* Waits until then, for the time of the job; less if there is no point any more. `accepted`: not by
  * a close, but only by what stops the job. */
-PLIM_SLOW_ void bulkhead_rest_(bulkhead *b, const bulkhead_job *job, int64_t until, bool accepted)
+PLIM_RARE_ void bulkhead_rest_(bulkhead *b, const bulkhead_job *job, int64_t until, bool accepted)
 {
     for (bool rests = plim_now_() < until; rests; rests = plim_now_() < until) {
         plim_waiter_ self;
@@ -35,7 +35,7 @@ PLIM_SLOW_ void bulkhead_rest_(bulkhead *b, const bulkhead_job *job, int64_t unt
 }
 
 /* Run has returned BULKHEAD_LATER: waits until the job is finished, and returns with what. */
-PLIM_SLOW_ int bulkhead_await_finish_(bulkhead *b, const bulkhead_job *job)
+PLIM_RARE_ int bulkhead_await_finish_(bulkhead *b, const bulkhead_job *job)
 {
     for (;;) {
         plim_waiter_ self;
@@ -56,7 +56,7 @@ PLIM_SLOW_ int bulkhead_await_finish_(bulkhead *b, const bulkhead_job *job)
 
 /* Makes an attempt, unless there is no point any more, and says what its end is for the job. The
  * thread has a permit, or (`permit` is false) will not get one. */
-PLIM_SLOW_ int bulkhead_attempt_here_(bulkhead *b, bulkhead_job *job, bool permit)
+PLIM_RARE_ int bulkhead_attempt_here_(bulkhead *b, bulkhead_job *job, bool permit)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
     const bulkhead_outcome stopped = bulkhead_stopped_(b, job);

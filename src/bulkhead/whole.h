@@ -14,7 +14,7 @@ static inline uint64_t bulkhead_new_limit_(uint64_t limit, int32_t given, uint64
 }
 
 /* So many permits from now on; ends the section. */
-PLIM_SLOW_ void bulkhead_resize_to_(bulkhead *b, bulkhead_section_ *s, uint64_t permits)
+PLIM_RARE_ void bulkhead_resize_to_(bulkhead *b, bulkhead_section_ *s, uint64_t permits)
 {
     const uint64_t before = plim_load_relaxed_(&b->permits);
     s->word += (permits - before) * BULKHEAD_PERMIT_ONE_;
@@ -30,7 +30,7 @@ PLIM_SLOW_ void bulkhead_resize_to_(bulkhead *b, bulkhead_section_ *s, uint64_t 
     bulkhead_tell_(b, BULKHEAD_EVENT_RESIZED, bulkhead_no_job_(), BULKHEAD_PENDING, 0, 0);
 }
 
-PLIM_SLOW_ void bulkhead_limit_to_(bulkhead *b, uint64_t permits)
+PLIM_RARE_ void bulkhead_limit_to_(bulkhead *b, uint64_t permits)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
     const uint64_t most = plim_load_relaxed_(&b->most);
@@ -118,7 +118,7 @@ PLIM_SLOW_ void bulkhead_abort_(bulkhead *b, bulkhead_section_ *s)
 }
 
 /* Waits for the end of a bulkhead that is closing; ends the section. */
-PLIM_SLOW_ int bulkhead_await_end_(bulkhead *b, bulkhead_section_ *s, int64_t timeout_ns)
+PLIM_RARE_ int bulkhead_await_end_(bulkhead *b, bulkhead_section_ *s, int64_t timeout_ns)
 {
     plim_waiter_ self;
     plim_waiter_init_(&self);

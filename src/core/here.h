@@ -148,7 +148,7 @@ static inline bool plim_doubts_(const plim_goal_ *goal, int *doubts)
 /* Whether the chain of waits that begins at target leads to this thread. If so, it is cut there,
  * while all of it is locked. So if several threads find the same circle at the same time, only one
  * is refused. */
-PLIM_SLOW_ bool plim_leads_here_(plim_goal_ *target, uint64_t self, const plim_counter *doubt)
+PLIM_RARE_ bool plim_leads_here_(plim_goal_ *target, uint64_t self, const plim_counter *doubt)
 {
     plim_goal_ *path[PLIM_PATH_MAX_];
     int doubts = 0;
@@ -249,7 +249,7 @@ static inline void plim_hold_ends_(const plim_hold_ *hold, plim_place_ **here)
 }
 
 /* The innermost hold of that object from that place outwards, or NULL. */
-PLIM_SLOW_ plim_hold_ *plim_find_hold_(plim_place_ *from, const void *object)
+PLIM_RARE_ plim_hold_ *plim_find_hold_(plim_place_ *from, const void *object)
 {
     for (plim_place_ *at = from; at != NULL; at = at->outer) {
         plim_hold_ *hold = (plim_hold_ *)(void *)at;
@@ -261,7 +261,7 @@ PLIM_SLOW_ plim_hold_ *plim_find_hold_(plim_place_ *from, const void *object)
 }
 
 /* How much of the object the calling thread holds; 0: none. */
-PLIM_SLOW_ uint64_t plim_held_(const void *object)
+PLIM_RARE_ uint64_t plim_held_(const void *object)
 {
     uint64_t sum = 0;
     for (plim_hold_ *at = plim_find_hold_(*plim_here_(), object); at != NULL;

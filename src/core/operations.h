@@ -73,7 +73,7 @@ static inline uint64_t plim_learn_(uint64_t w, int how)
 /* Looks for a while whether a permit gets free; returns the last word seen, and what came of it.
  * Only while nobody waits: those who do have been looking already, and permits are scarcer than
  * CPUs. (Between processes they may be dead, so there it does not matter.) */
-PLIM_SLOW_ uint64_t plim_spin_(plim_counter *c, uint64_t w, int64_t timeout_ns, plim_spun_ *spun)
+PLIM_RARE_ uint64_t plim_spin_(plim_counter *c, uint64_t w, int64_t timeout_ns, plim_spun_ *spun)
 {
     int looks = plim_shy_(w) < 2 ? PLIM_SPIN : plim_shy_(w) == 2 ? PLIM_SPIN / 4 : 0;
     uint64_t one_in = plim_rare_(w) < 3 ? (uint64_t)16 << plim_rare_(w) : 2048;
@@ -125,7 +125,7 @@ static inline int64_t plim_sleep_until_(int64_t now, int64_t deadline)
  * last sleep was over at once and still there is no permit. So when holds are long enough to sleep
  * through, no thread naps while a permit is free.
  */
-PLIM_SLOW_ int plim_wait_registered_(plim_counter *c, int64_t now, int64_t deadline)
+PLIM_RARE_ int plim_wait_registered_(plim_counter *c, int64_t now, int64_t deadline)
 {
     const int64_t since = now;
     int lane = PLIM_LANE_NORMAL;
@@ -159,7 +159,7 @@ PLIM_SLOW_ int plim_wait_registered_(plim_counter *c, int64_t now, int64_t deadl
 }
 
 /* Takes a permit, or waits for one; `spun` says how looking for it went. */
-PLIM_SLOW_ int plim_acquire_spun_(plim_counter *c, uint32_t limit, int64_t timeout_ns, uint64_t w,
+PLIM_RARE_ int plim_acquire_spun_(plim_counter *c, uint32_t limit, int64_t timeout_ns, uint64_t w,
                                   plim_spun_ spun)
 {
     for (;;) {

@@ -125,7 +125,7 @@ PLIM_SLOW_ bool plim_commit_locked_(plim_counter *c, uint64_t *seen, plim_step s
 #define plim_commit_acquire_ plim_commit_locked_
 #define plim_commit_release_ plim_commit_locked_
 
-PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+PLIM_RARE_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
 {
     plim_sleeper_ self;
     self.next = NULL;
@@ -205,7 +205,7 @@ static inline void *plim_address_(plim_counter *c, int lane)
 #define PLIM_FUTEX_(op) ((op) | 128) /* FUTEX_PRIVATE_FLAG */
 #endif
 
-PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+PLIM_RARE_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
 {
     /* FUTEX_WAIT_BITSET is the wait with an absolute deadline, on the monotonic clock. */
     const int op = PLIM_FUTEX_(9);
@@ -243,7 +243,7 @@ PLIM_SLOW_ void plim_unpark_(plim_counter *c, int lane, uint32_t count)
 
 #elif defined(_WIN32)
 
-PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+PLIM_RARE_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
 {
     DWORD ms = INFINITE;
     if (deadline != PLIM_FOREVER) {
@@ -284,7 +284,7 @@ extern int __ulock_wake(uint32_t operation, void *address, uint64_t wake_value);
 #endif
 #endif
 
-PLIM_SLOW_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
+PLIM_RARE_ void plim_park_(plim_counter *c, int lane, uint32_t half, int64_t deadline)
 {
     void *address = plim_address_(c, lane);
     int64_t left = deadline == PLIM_FOREVER ? 0 : deadline - plim_now_();

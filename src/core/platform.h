@@ -24,20 +24,25 @@
 #define ESHUTDOWN 108 /* closed; the value Linux uses, for systems whose errno.h has none */
 #endif
 
-/* PLIM_SLOW_ is for what is rare, PLIM_CALLED_ for what is large and not rare. PLIM_HOT_ is for
- * what is used all the time though only rare functions call it, PLIM_FAST_ for what must be
- * inlined. Without optimisation all are inline only in name: then no compiler emits what a file
- * does not use. */
+/* What a function is to the compiler. Without optimisation all are inline only in name: then no
+ * compiler emits what a file does not use.
+ *   PLIM_FAST_     has to be inlined
+ *   PLIM_HOT_      is used all the time, though only rare functions call it
+ *   PLIM_CALLED_   is large, and not rare
+ *   PLIM_SLOW_     is rare; its callers stay small
+ *   PLIM_RARE_     likewise, but all its callers are rare: it may become part of them */
 #if defined(__OPTIMIZE__) && (defined(__GNUC__) || defined(__clang__))
-#define PLIM_SLOW_ __attribute__((cold, unused)) static
-#define PLIM_CALLED_ __attribute__((noinline, unused)) static
-#define PLIM_HOT_ __attribute__((noinline, hot, unused)) static
 #define PLIM_FAST_ __attribute__((always_inline)) static inline
+#define PLIM_HOT_ __attribute__((noinline, hot, unused)) static
+#define PLIM_CALLED_ __attribute__((noinline, unused)) static
+#define PLIM_SLOW_ __attribute__((noinline, cold, unused)) static
+#define PLIM_RARE_ __attribute__((cold, unused)) static
 #else
-#define PLIM_SLOW_ static inline
-#define PLIM_CALLED_ static inline
-#define PLIM_HOT_ static inline
 #define PLIM_FAST_ static inline
+#define PLIM_HOT_ static inline
+#define PLIM_CALLED_ static inline
+#define PLIM_SLOW_ static inline
+#define PLIM_RARE_ static inline
 #endif
 #if defined(__GNUC__) || defined(__clang__)
 #define PLIM_LIKELY_(x) __builtin_expect(!!(x), 1)
@@ -241,7 +246,7 @@ PLIM_CALLED_ int64_t plim_now_(void)
 
 /* Adds the CPUs that a thread may run on to the mask. A machine with more than fit counts as if it
  * had all of them. */
-PLIM_SLOW_ void plim_add_cpus_(long thread, unsigned long *mask, size_t words)
+PLIM_RARE_ void plim_add_cpus_(long thread, unsigned long *mask, size_t words)
 {
     unsigned long cpus[16] = {0};
     long bytes = syscall(SYS_sched_getaffinity, thread, sizeof cpus, cpus);
@@ -253,7 +258,7 @@ PLIM_SLOW_ void plim_add_cpus_(long thread, unsigned long *mask, size_t words)
 /* For loop_scheduler.h, which asks once for each loop; a counter never asks, see "Spinning". A
  * thread that is bound to one CPU may have its partner on another: so the mask of the process's
  * first thread counts too. */
-PLIM_SLOW_ bool plim_many_cpus_(void)
+PLIM_RARE_ bool plim_many_cpus_(void)
 {
     unsigned long mask[16] = {0};
     int saved = errno, cpus = 0;
@@ -285,7 +290,7 @@ PLIM_CALLED_ int64_t plim_now_(void)
     return PLIM_S(seconds) + PLIM_S(rest) / frequency.QuadPart + 1;
 }
 
-PLIM_SLOW_ bool plim_many_cpus_(void)
+PLIM_RARE_ bool plim_many_cpus_(void)
 {
     DWORD_PTR mine = 0, all = 0;
     return !GetProcessAffinityMask(GetCurrentProcess(), &mine, &all) || (mine & (mine - 1)) != 0;
@@ -300,7 +305,7 @@ PLIM_CALLED_ int64_t plim_now_(void)
     return PLIM_S(now.tv_sec) + now.tv_nsec + 1;
 }
 
-PLIM_SLOW_ bool plim_many_cpus_(void)
+PLIM_RARE_ bool plim_many_cpus_(void)
 {
     return true; /* no cheap portable way to ask; a wrong yes costs one short spin per wait */
 }

@@ -76,7 +76,7 @@ static inline uint64_t plim_latch_look_(plim_counter *latch, int64_t timeout_ns)
 
 /* Waits until it is open: 0, and then it is closed again; ETIMEDOUT. A timeout of 0 or less does not
  * wait. `looks`: before it sleeps. */
-PLIM_SLOW_ int plim_latch_await_(plim_counter *latch, int64_t timeout_ns, bool looks)
+PLIM_RARE_ int plim_latch_await_(plim_counter *latch, int64_t timeout_ns, bool looks)
 {
     uint64_t w = looks ? plim_latch_look_(latch, timeout_ns) : plim_load_relaxed_(&latch->word);
     int64_t deadline = PLIM_FOREVER;

@@ -37,7 +37,7 @@ static inline uint64_t loop_scheduler_peek_(loop_scheduler *l)
 /* Takes a task that has not begun out of the queue again, wherever it is. Under the lock. The step
  * is relaxed. As long as the task is the newest, no thread has posted since peek_, which has
  * acquired all that is there. And no other thread takes anything out. */
-PLIM_SLOW_ void loop_scheduler_withdraw_(loop_scheduler *l, loop_scheduler_task *task)
+PLIM_RARE_ void loop_scheduler_withdraw_(loop_scheduler *l, loop_scheduler_task *task)
 {
     uint64_t word = loop_scheduler_peek_(l);
     while (loop_scheduler_newest_(word) == task) {

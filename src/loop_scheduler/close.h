@@ -18,7 +18,7 @@
  */
 
 /* Cancels all timers: each is queued for its ECANCELED, in the order of deadlines. */
-PLIM_SLOW_ void loop_scheduler_cancel_timers_(loop_scheduler *l)
+PLIM_RARE_ void loop_scheduler_cancel_timers_(loop_scheduler *l)
 {
     int64_t base = l->timers_.base;
     plim_timer_ *timer;
@@ -45,7 +45,7 @@ static inline bool loop_scheduler_is_bare_(const loop_scheduler *l)
 
 /* Does a coroutine wait for a limiter? A drain lets it, and may hear from it. On the loop's thread,
  * or when there is none. */
-PLIM_SLOW_ bool loop_scheduler_any_waits_for_limiter_(const loop_scheduler *l)
+PLIM_RARE_ bool loop_scheduler_any_waits_for_limiter_(const loop_scheduler *l)
 {
     bool any = false;
     for (plim_node_ *at = l->suspended_.first; at != NULL; at = at->next) {
@@ -114,7 +114,7 @@ enum { LOOP_SCHEDULER_LAST_TURNS_ = 64 };
 
 /* Runs what is left on the thread that closes, until its time is over. `until` 0: without waiting
  * for anything, and without an end of the time. */
-PLIM_SLOW_ void loop_scheduler_close_here_(loop_scheduler *l, int64_t until)
+PLIM_RARE_ void loop_scheduler_close_here_(loop_scheduler *l, int64_t until)
 {
     int end, turns = 0;
     bool late;
@@ -157,7 +157,7 @@ static inline void loop_scheduler_end_here_(loop_scheduler *l, int64_t until)
 /* Waits for the end, or runs what is left, until then. When the time is over, what has not begun is
  * ended: by the thread that runs the loop, or here if none does. Under the lock, which is
  * released. */
-PLIM_SLOW_ void loop_scheduler_wait_for_end_(loop_scheduler *l, int64_t until)
+PLIM_RARE_ void loop_scheduler_wait_for_end_(loop_scheduler *l, int64_t until)
 {
     bool late = false;
     while (!late && !loop_scheduler_has_ended_(l)) {

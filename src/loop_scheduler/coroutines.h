@@ -131,7 +131,7 @@ static inline bool loop_scheduler_event_is_set(loop_scheduler_event *event)
 }
 
 /* Ends its wait; false if somebody else has: then its task is on the way. */
-PLIM_SLOW_ bool loop_scheduler_give_up_(loop_scheduler_coroutine *co)
+PLIM_RARE_ bool loop_scheduler_give_up_(loop_scheduler_coroutine *co)
 {
     return co->event_ != NULL ? loop_scheduler_unlist_(co) : co->await_.give_up(&co->await_);
 }

@@ -8,7 +8,7 @@ static inline bool loop_scheduler_has_thread_(const loop_scheduler *l)
 }
 
 /* The calling thread begins to run the loop. */
-PLIM_SLOW_ int loop_scheduler_enter_(loop_scheduler *l, bool own_thread)
+PLIM_RARE_ int loop_scheduler_enter_(loop_scheduler *l, bool own_thread)
 {
     uint64_t self = plim_thread_id_();
     int64_t now = loop_scheduler_now_(l);
@@ -46,7 +46,7 @@ PLIM_SLOW_ int loop_scheduler_enter_(loop_scheduler *l, bool own_thread)
  * closing begins. Each of these sections ends all waits, by unlock_and_wake_. A waiter looks, and
  * joins the list, in one section. So it saw the change, or is woken by it.
  */
-PLIM_SLOW_ void loop_scheduler_wait_(loop_scheduler *l, int64_t until)
+PLIM_RARE_ void loop_scheduler_wait_(loop_scheduler *l, int64_t until)
 {
     plim_waiter_ self;
     plim_waiter_init_(&self);
@@ -60,7 +60,7 @@ PLIM_SLOW_ void loop_scheduler_wait_(loop_scheduler *l, int64_t until)
 }
 
 /* Ends all waits, and the section. They are woken after it, for that may take a system call. */
-PLIM_SLOW_ void loop_scheduler_unlock_and_wake_(loop_scheduler *l)
+PLIM_RARE_ void loop_scheduler_unlock_and_wake_(loop_scheduler *l)
 {
     plim_list_ woken = {NULL, NULL};
     if (l->waiters_.first != NULL) {
@@ -71,7 +71,7 @@ PLIM_SLOW_ void loop_scheduler_unlock_and_wake_(loop_scheduler *l)
 }
 
 /* And stops running it. Once the lock is released, another thread may run, close and destroy it. */
-PLIM_SLOW_ void loop_scheduler_leave_(loop_scheduler *l, bool own_thread)
+PLIM_RARE_ void loop_scheduler_leave_(loop_scheduler *l, bool own_thread)
 {
     int64_t now = loop_scheduler_now_(l);
     loop_scheduler_lock_(l);

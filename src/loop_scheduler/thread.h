@@ -28,7 +28,7 @@ static inline bool loop_scheduler_is_stopping_(const loop_scheduler *l)
 /* Joins the loop's own thread, if it has left the loop, or waits until another thread has. Under
  * the lock, which is released in between. This is not a wait for the loop: another thread may run
  * that by now. */
-PLIM_SLOW_ void loop_scheduler_reap_(loop_scheduler *l)
+PLIM_RARE_ void loop_scheduler_reap_(loop_scheduler *l)
 {
     while (l->thread_state_ > LOOP_SCHEDULER_RUNNING_) {
         if (l->thread_state_ != LOOP_SCHEDULER_LEFT_) {
@@ -47,7 +47,7 @@ PLIM_SLOW_ void loop_scheduler_reap_(loop_scheduler *l)
 
 /* The same, and before that waits for a thread that was stopped: 0, EDEADLK. Not by a join, for the
  * loop may be closed in the meantime. Then the thread stays, for works that may wait for us. */
-PLIM_SLOW_ int loop_scheduler_reap_stopped_(loop_scheduler *l)
+PLIM_RARE_ int loop_scheduler_reap_stopped_(loop_scheduler *l)
 {
     if (loop_scheduler_is_stopping_(l)) {
         plim_place_ *here = *l->place_.here();

@@ -195,7 +195,7 @@ PLIM_HOT_ bool loop_scheduler_turn_(loop_scheduler *l)
 /* Looks for a while whether something is posted. If the last sleep was over at once, it offers the
  * CPU first. If the loop shares the CPU with the poster, each wake-up takes the CPU away from that
  * thread. Then every few tasks would need a wake-up (450 ns a task instead of 15). */
-PLIM_SLOW_ void loop_scheduler_spin_(loop_scheduler *l)
+PLIM_RARE_ void loop_scheduler_spin_(loop_scheduler *l)
 {
     int looks = PLIM_SPIN;
     if (l->brief_) { /* whoever woke us may have more, and want this CPU */

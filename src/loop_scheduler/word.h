@@ -127,7 +127,7 @@ static inline void loop_scheduler_rouse_locked_(loop_scheduler *l)
 
 /* Clears a bit that the loop has set for itself; false if a poster has. Relaxed: it publishes
  * nothing. */
-PLIM_SLOW_ bool loop_scheduler_clear_(loop_scheduler *l, uint64_t bit)
+PLIM_RARE_ bool loop_scheduler_clear_(loop_scheduler *l, uint64_t bit)
 {
     uint64_t word = plim_load_relaxed_(&l->word_.word);
     while ((word & bit) != 0) {

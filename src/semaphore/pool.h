@@ -97,7 +97,7 @@ static inline int csem_pool_init(csem_pool *p, csem_pool_link *links, uint32_t c
 }
 
 /* The calling thread waits no more; false if a permit of turns_ is on its way to it. */
-PLIM_SLOW_ bool csem_pool_leave_(csem_pool *p)
+PLIM_RARE_ bool csem_pool_leave_(csem_pool *p)
 {
     uint64_t word = plim_load_relaxed_(&p->free_);
     while (csem_pool_waits_(word)) {

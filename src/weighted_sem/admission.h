@@ -55,7 +55,7 @@ static inline uint64_t weighted_sem_credit_(const weighted_sem *w)
 /* Lets in those who may. Every section calls it that may have changed who they are: the one place
  * where the order of the queue is decided. One pass is enough, since each that is let in leaves
  * less. */
-PLIM_SLOW_ void weighted_sem_admit_(weighted_sem *w, weighted_sem_section_ *s)
+PLIM_RARE_ void weighted_sem_admit_(weighted_sem *w, weighted_sem_section_ *s)
 {
     weighted_sem_sleeper_ *head = NULL; /* the first that has to stay */
     uint32_t behind = 0;                /* how many places behind it we are */
@@ -108,7 +108,7 @@ static inline uint64_t weighted_sem_demand_(uint64_t before, const weighted_sem_
 
 /* Could it, at the end of the queue, never be let in before the background job ends that it is part
  * of? */
-PLIM_SLOW_ bool weighted_sem_waits_for_itself_(weighted_sem *w, const weighted_sem_sleeper_ *self)
+PLIM_RARE_ bool weighted_sem_waits_for_itself_(weighted_sem *w, const weighted_sem_sleeper_ *self)
 {
     uint64_t demand = 0;
     if (self->holds == 0) {

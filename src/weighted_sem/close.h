@@ -26,7 +26,7 @@ PLIM_SLOW_ int weighted_sem_close_(weighted_sem *w)
 }
 
 /* Requires that nothing executes, and nobody waits. */
-PLIM_SLOW_ void weighted_sem_end_threads_(weighted_sem *w)
+PLIM_RARE_ void weighted_sem_end_threads_(weighted_sem *w)
 {
     weighted_sem_section_ s = weighted_sem_lock_(w);
     w->quit = true;

@@ -23,7 +23,7 @@ static inline void weighted_sem_add_slot_(weighted_sem *w, weighted_sem_worker_ 
 
 /* Memory for one more worker, or NULL. Not under the lock: your allocator may take its time, or use
  * this semaphore. */
-PLIM_SLOW_ weighted_sem_worker_ *weighted_sem_new_worker_(weighted_sem *w)
+PLIM_RARE_ weighted_sem_worker_ *weighted_sem_new_worker_(weighted_sem *w)
 {
     weighted_sem_worker_ *worker = (weighted_sem_worker_ *)plim_memory_(sizeof *worker);
     if (worker != NULL) {
@@ -37,7 +37,7 @@ PLIM_SLOW_ weighted_sem_worker_ *weighted_sem_new_worker_(weighted_sem *w)
 
 /* Has the worker run its task, on a thread of its own or by the executor, which may do so at once:
  * 0, EAGAIN, ENOMEM. */
-PLIM_SLOW_ int weighted_sem_send_(weighted_sem *w, weighted_sem_worker_ *worker)
+PLIM_RARE_ int weighted_sem_send_(weighted_sem *w, weighted_sem_worker_ *worker)
 {
     const plim_executor *executor = &w->fixed.executor;
     if (executor->execute == NULL) {

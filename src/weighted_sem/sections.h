@@ -21,7 +21,7 @@ static inline bool weighted_sem_is_quiet_(const weighted_sem *w, const weighted_
 }
 
 /* Ends the section. */
-PLIM_SLOW_ void weighted_sem_unlock_(weighted_sem *w, weighted_sem_section_ *s)
+PLIM_RARE_ void weighted_sem_unlock_(weighted_sem *w, weighted_sem_section_ *s)
 {
     if (w->quiet.first != NULL && weighted_sem_is_quiet_(w, s)) {
         plim_end_waits_(&s->woken, &w->quiet, 0);

@@ -62,7 +62,7 @@ static inline int weighted_sem_call_task_(weighted_sem_run_ *run)
 }
 
 /* A task that was let in and could not be started after all. */
-PLIM_SLOW_ void weighted_sem_undo_(weighted_sem *w, const weighted_sem_task_ *task,
+PLIM_RARE_ void weighted_sem_undo_(weighted_sem *w, const weighted_sem_task_ *task,
                                    weighted_sem_section_ *s)
 {
     uint64_t last = task->sequence; /* relaxed: it is a number, and publishes nothing */
@@ -94,7 +94,7 @@ static inline bool weighted_sem_pick_(weighted_sem *w, weighted_sem_section_ *s,
 }
 
 /* The thread is about to exit, and so is the section. */
-PLIM_SLOW_ void weighted_sem_retire_(weighted_sem *w, weighted_sem_section_ *s,
+PLIM_RARE_ void weighted_sem_retire_(weighted_sem *w, weighted_sem_section_ *s,
                                      weighted_sem_worker_ *self)
 {
     w->crew.threads--;
@@ -108,7 +108,7 @@ PLIM_SLOW_ void weighted_sem_retire_(weighted_sem *w, weighted_sem_section_ *s,
 
 /* Sleeps, and has the lock again afterwards: 0 if the worker was woken, and counts as searching
  * since then; ETIMEDOUT. */
-PLIM_SLOW_ int weighted_sem_park_(weighted_sem *w, weighted_sem_section_ *s)
+PLIM_RARE_ int weighted_sem_park_(weighted_sem *w, weighted_sem_section_ *s)
 {
     plim_waiter_ self;
     plim_crew_park_(&w->crew, &self);
@@ -123,7 +123,7 @@ PLIM_SLOW_ int weighted_sem_park_(weighted_sem *w, weighted_sem_section_ *s)
 
 /* Gets a task for a worker that is idle and has found none, or says that its thread has retired.
  * Called under the lock, which it leaves. */
-PLIM_SLOW_ bool weighted_sem_search_(weighted_sem *w, weighted_sem_section_ *s,
+PLIM_RARE_ bool weighted_sem_search_(weighted_sem *w, weighted_sem_section_ *s,
                                      weighted_sem_worker_ *self)
 {
     bool looked = false, slept = false; /* that long, in vain */
@@ -152,7 +152,7 @@ PLIM_SLOW_ bool weighted_sem_search_(weighted_sem *w, weighted_sem_section_ *s,
 }
 
 /* After a task has ended with that result: gets the next, or says that the thread should end. */
-PLIM_SLOW_ bool weighted_sem_next_task_(weighted_sem_worker_ *self, int result)
+PLIM_RARE_ bool weighted_sem_next_task_(weighted_sem_worker_ *self, int result)
 {
     weighted_sem *w = self->sem;
     weighted_sem_section_ s = weighted_sem_lock_(w);
@@ -179,7 +179,7 @@ PLIM_SLOW_ void weighted_sem_thread_ended_(void *arg)
 }
 
 /* The life of a thread: the task that it was created for, and others until there are none. */
-PLIM_SLOW_ void weighted_sem_work_(weighted_sem_run_ *run)
+PLIM_RARE_ void weighted_sem_work_(weighted_sem_run_ *run)
 {
     int result;
     do {
