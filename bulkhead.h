@@ -2008,7 +2008,7 @@ static inline void plim_look_at_(PLIM_ATOMIC_(uint64_t) * what, int few, int64_t
  *
  * Memory orders. Opening releases, and a wait that ends by it acquires. Opening is the last touch.
  */
-PLIM_CALLED_ void plim_latch_open_(plim_counter *latch)
+PLIM_SLOW_ void plim_latch_open_(plim_counter *latch)
 {
     uint64_t w = plim_load_relaxed_(&latch->word);
     plim_step step;
@@ -2143,7 +2143,7 @@ PLIM_SLOW_ uint32_t plim_end_waits_(plim_list_ *woken, plim_list_ *list, int ans
 
 /* Sleeps until the wait is ended and returns its answer; or ETIMEDOUT, and then the waiter has to
  * be taken off its list. */
-PLIM_SLOW_ int plim_sleep_(plim_waiter_ *self, int64_t timeout_ns, bool looks)
+PLIM_RARE_ int plim_sleep_(plim_waiter_ *self, int64_t timeout_ns, bool looks)
 {
     if (plim_latch_await_(&self->wake, timeout_ns, looks) != 0) {
         if (plim_decide_(self, PLIM_LEAVING_)) {
@@ -2155,7 +2155,7 @@ PLIM_SLOW_ int plim_sleep_(plim_waiter_ *self, int64_t timeout_ns, bool looks)
 }
 
 /* Wakes those whose waits a section has ended. When it is over: a wake-up may be a system call. */
-PLIM_CALLED_ void plim_wake_all_(plim_node_ *at)
+PLIM_SLOW_ void plim_wake_all_(plim_node_ *at)
 {
     for (plim_node_ *next; at != NULL; at = next) {
         plim_waiter_ *waiter = (plim_waiter_ *)(void *)at;
@@ -2542,7 +2542,7 @@ PLIM_RARE_ bool plim_leads_here_(plim_goal_ *target, uint64_t self, const plim_c
 
 /* Before a wait for target: says so in that place and those around it. `self`: the thread of these.
  * False: it would wait for itself. True: it may, until plim_wait_over_. */
-PLIM_SLOW_ bool plim_may_wait_at_(plim_place_ *innermost, uint64_t self, plim_goal_ *target,
+PLIM_RARE_ bool plim_may_wait_at_(plim_place_ *innermost, uint64_t self, plim_goal_ *target,
                                   const plim_counter *doubt)
 {
     plim_awaits_(innermost, target, doubt);
@@ -4337,10 +4337,10 @@ PLIM_FAST_ bulkhead_section_ bulkhead_hold_(bulkhead *b, int pauses)
 }
 
 /* Makes it a frozen one. inbox.h has it, and says what it does. */
-PLIM_CALLED_ void bulkhead_freeze_(bulkhead *b, bulkhead_section_ *s);
+PLIM_SLOW_ void bulkhead_freeze_(bulkhead *b, bulkhead_section_ *s);
 
 /* Begins a frozen section. A function, as its end is: or half of the code would be copies. */
-PLIM_CALLED_ bulkhead_section_ bulkhead_lock_(bulkhead *b)
+PLIM_SLOW_ bulkhead_section_ bulkhead_lock_(bulkhead *b)
 {
     bulkhead_section_ s = bulkhead_hold_(b, PLIM_SOON_);
     bulkhead_freeze_(b, &s);
@@ -4363,7 +4363,7 @@ static inline bool bulkhead_is_over_(const bulkhead *b)
 
 /* A thread waits for an end. When nothing is left and the bulkhead is closed, the threads are sent
  * home. When they are gone, it is over. */
-PLIM_SLOW_ void bulkhead_check_end_(bulkhead *b, bulkhead_section_ *s)
+PLIM_RARE_ void bulkhead_check_end_(bulkhead *b, bulkhead_section_ *s)
 {
     if (!bulkhead_is_quiet_(b, s)) {
         return;
@@ -4434,12 +4434,12 @@ static inline bool bulkhead_is_staffed_(const bulkhead *b)
 }
 
 /* Sees to it that no job is left in the inbox, as long as nobody searches: see inbox.h. */
-PLIM_SLOW_ void bulkhead_leave_summons_(bulkhead *b, bulkhead_section_ *s);
+PLIM_RARE_ void bulkhead_leave_summons_(bulkhead *b, bulkhead_section_ *s);
 
-PLIM_SLOW_ void bulkhead_break_(bulkhead *b, bulkhead_section_ *s);
+PLIM_RARE_ void bulkhead_break_(bulkhead *b, bulkhead_section_ *s);
 
 /* Ends the section. bulkhead_after_ does what it has left to do, and must follow. */
-PLIM_CALLED_ void bulkhead_let_go_(bulkhead *b, bulkhead_section_ *s)
+PLIM_RARE_ void bulkhead_let_go_(bulkhead *b, bulkhead_section_ *s)
 {
     if (b->fixed.crewed && (b->crew.searching == 0 || b->summons != 0)) {
         bulkhead_leave_summons_(b, s);
@@ -4464,7 +4464,7 @@ PLIM_CALLED_ void bulkhead_let_go_(bulkhead *b, bulkhead_section_ *s)
     plim_gate_let_go_(&b->gate, &s->woken);
 }
 
-PLIM_SLOW_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s);
+PLIM_RARE_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s);
 
 /* Does what the section has left to do. The bulkhead is there as long as that is not done: close
  * waits for those who hire, and for those who are busy. */
@@ -4475,7 +4475,7 @@ static inline void bulkhead_after_(bulkhead *b, bulkhead_section_ *s)
     }
 }
 
-PLIM_CALLED_ void bulkhead_unlock_(bulkhead *b, bulkhead_section_ *s)
+PLIM_SLOW_ void bulkhead_unlock_(bulkhead *b, bulkhead_section_ *s)
 {
     bulkhead_let_go_(b, s);
     bulkhead_after_(b, s);
@@ -4719,7 +4719,7 @@ static inline bool bulkhead_runs_(const bulkhead *b, const bulkhead_section_ *s,
 
 /* Accepts a job for which there is a permit, or a place. `since`: when it was submitted
  * (BULKHEAD_TIMINGS). */
-PLIM_SLOW_ void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+PLIM_RARE_ void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                  int64_t since);
 
 /* Under the lock; the job sees it whenever it looks. */
@@ -4737,7 +4737,7 @@ static inline void bulkhead_number_it_(bulkhead *b, bulkhead_job *job)
 }
 
 /* Lets in those who may. Every section calls it that may have changed who they are. */
-PLIM_CALLED_ void bulkhead_grant_slow_(bulkhead *b, bulkhead_section_ *s)
+PLIM_RARE_ void bulkhead_grant_slow_(bulkhead *b, bulkhead_section_ *s)
 {
     int64_t left = bulkhead_available_(s->word);
     for (plim_node_ *next, *at = b->queue.first; at != NULL && left > 0; at = next) {
@@ -4819,7 +4819,7 @@ static inline void bulkhead_renew_(bulkhead *b, bulkhead_job *job, int64_t since
     }
 }
 
-PLIM_SLOW_ void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+PLIM_RARE_ void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                  int64_t since)
 {
     bulkhead_renew_(b, job, since);
@@ -5008,7 +5008,7 @@ PLIM_SLOW_ void bulkhead_let_late_in_(bulkhead *b, bulkhead_section_ *s)
     }
 }
 
-PLIM_SLOW_ void bulkhead_leave_summons_(bulkhead *b, bulkhead_section_ *s)
+PLIM_RARE_ void bulkhead_leave_summons_(bulkhead *b, bulkhead_section_ *s)
 {
     if (b->crew.searching == 0) {
         if (b->queue.first != NULL && bulkhead_has_permit_(b, s)) {
@@ -5035,7 +5035,7 @@ PLIM_SLOW_ void bulkhead_leave_summons_(bulkhead *b, bulkhead_section_ *s)
 /* The word is ours, and what is on its way arrives. Then the lazy counts go into the word, and
  * those who may are let in. So from here on all is as if there were neither inbox nor lazy counts.
  * Submitters between their two steps are the exception: QUEUED counts these, too. */
-PLIM_CALLED_ void bulkhead_freeze_(bulkhead *b, bulkhead_section_ *s)
+PLIM_SLOW_ void bulkhead_freeze_(bulkhead *b, bulkhead_section_ *s)
 {
     s->word = plim_gate_freeze_(&b->gate);
     s->frozen = true;
@@ -5604,7 +5604,7 @@ PLIM_RARE_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine);
 
 /* The calling thread was counted in `busy`, and is not any more. Another thread may wait for
  * that. */
-PLIM_CALLED_ void bulkhead_idle_(bulkhead *b)
+PLIM_SLOW_ void bulkhead_idle_(bulkhead *b)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
     b->busy--;
@@ -5668,7 +5668,7 @@ PLIM_RARE_ void bulkhead_conclude_all_(bulkhead *b, bulkhead_job *ended)
     plim_hold_ends_(&self.hold, plim_here_());
 }
 
-PLIM_SLOW_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s)
+PLIM_RARE_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s)
 {
     const bool busy = s->entries != 0 || s->ended != NULL;
     for (; s->hires > 0; s->hires--) {
@@ -5854,7 +5854,7 @@ enum { BULKHEAD_SEARCHERS_ = 16 }; /* one more worker without a job sleeps at on
 /* Finds a job, asleep if need be. The worker counts as searching; NULL: it is to end. One that has
  * slept for too long ends, too. B1 holds nevertheless. The worker looks once more in the section in
  * which it leaves. Until then a section that makes a job ready passes it over and hires another. */
-PLIM_CALLED_ bulkhead_job *bulkhead_search_(bulkhead_worker_ *self, bool look)
+PLIM_SLOW_ bulkhead_job *bulkhead_search_(bulkhead_worker_ *self, bool look)
 {
     bulkhead *b = self->owner;
     plim_waiter_ idle;
@@ -6607,7 +6607,7 @@ PLIM_RARE_ bool bulkhead_inside_(const bulkhead *b, int64_t timeout_ns)
 
 /* Is it the calling thread that would have to do what it is about to wait for? The supervisor, or
  * that of the executor's loop. */
-PLIM_SLOW_ bool bulkhead_keeps_others_(const bulkhead *b)
+PLIM_RARE_ bool bulkhead_keeps_others_(const bulkhead *b)
 {
     return bulkhead_stay_as_(b, BULKHEAD_SUPERVISES_) != NULL || bulkhead_is_executor_(b);
 }
@@ -6625,7 +6625,7 @@ PLIM_RARE_ bulkhead_stay_ *bulkhead_works_(const bulkhead *b)
 }
 
 /* Fills in who the calling thread is. */
-PLIM_SLOW_ bulkhead_blocked_ bulkhead_blocked_here_(const bulkhead *b, int64_t timeout_ns)
+PLIM_RARE_ bulkhead_blocked_ bulkhead_blocked_here_(const bulkhead *b, int64_t timeout_ns)
 {
     bulkhead_blocked_ self = bulkhead_not_blocked_();
     self.thread = plim_thread_id_();
@@ -6667,7 +6667,7 @@ static inline uint64_t bulkhead_in_use_(const bulkhead *b, uint64_t word)
 
 /* Would nobody ever give a permit back, if the calling thread waited, too? That is so when every
  * permit is in use, and each belongs to a thread that waits here for ever. */
-PLIM_SLOW_ bool bulkhead_is_too_deep_(const bulkhead *b, const bulkhead_section_ *s,
+PLIM_RARE_ bool bulkhead_is_too_deep_(const bulkhead *b, const bulkhead_section_ *s,
                                       const bulkhead_blocked_ *self)
 {
     const uint64_t kept = bulkhead_kept_(b, self);
@@ -6708,7 +6708,7 @@ PLIM_RARE_ void bulkhead_end_blocked_(bulkhead *b, bulkhead_section_ *s, bulkhea
  *
  * A call whose own job has begun is never the last: its job's thread waits, too, and came later.
  */
-PLIM_SLOW_ void bulkhead_break_(bulkhead *b, bulkhead_section_ *s)
+PLIM_RARE_ void bulkhead_break_(bulkhead *b, bulkhead_section_ *s)
 {
     const uint64_t kept = bulkhead_all_kept_(b, 0);
     if (kept != 0 && bulkhead_available_(s->word) <= 0 && kept >= bulkhead_in_use_(b, s->word)) {
@@ -6731,7 +6731,7 @@ PLIM_SLOW_ void bulkhead_break_(bulkhead *b, bulkhead_section_ *s)
  * A thread may be here twice. When a wait has ended jobs that no thread can run, it calls their
  * done, and a done may wait as well. Then only the inner wait counts.
  */
-PLIM_SLOW_ void bulkhead_block_(bulkhead *b, bulkhead_section_ *s, bulkhead_blocked_ *self,
+PLIM_RARE_ void bulkhead_block_(bulkhead *b, bulkhead_section_ *s, bulkhead_blocked_ *self,
                                 bulkhead_job *job, plim_waiter_ *waiter)
 {
     if (self->held == 0 && !self->serves && self->works == NULL) {
@@ -6783,7 +6783,7 @@ PLIM_RARE_ bool bulkhead_is_ours_(const bulkhead *b, const bulkhead_job *job)
 }
 
 /* Is the job, or one that it waits for, the one that the calling thread runs? */
-PLIM_SLOW_ bool bulkhead_waits_for_us_(const bulkhead *b, const bulkhead_job *job)
+PLIM_RARE_ bool bulkhead_waits_for_us_(const bulkhead *b, const bulkhead_job *job)
 {
     while (job != NULL && !bulkhead_is_ours_(b, job)) {
         job = plim_load_relaxed_(&job->entry_.phase) == BULKHEAD_DONE_
@@ -6793,7 +6793,7 @@ PLIM_SLOW_ bool bulkhead_waits_for_us_(const bulkhead *b, const bulkhead_job *jo
     return job != NULL;
 }
 
-PLIM_SLOW_ void bulkhead_unblock_(bulkhead *b, bulkhead_blocked_ *self)
+PLIM_RARE_ void bulkhead_unblock_(bulkhead *b, bulkhead_blocked_ *self)
 {
     if (!self->listed) {
         return;
@@ -6868,7 +6868,7 @@ PLIM_SLOW_ void bulkhead_ran_(bulkhead *b, int64_t since, int result)
 }
 
 /* Waits in the queue. The thread that lets it in takes the permit for it. */
-PLIM_CALLED_ int bulkhead_queue_up_(bulkhead *b, bulkhead_caller_ *self, int64_t timeout_ns)
+PLIM_RARE_ int bulkhead_queue_up_(bulkhead *b, bulkhead_caller_ *self, int64_t timeout_ns)
 {
     const int64_t deadline =
         timeout_ns == PLIM_FOREVER ? 0 : plim_deadline_(plim_now_(), timeout_ns);
@@ -6923,7 +6923,7 @@ static inline int bulkhead_line_up_(bulkhead *b, bulkhead_section_ *s, bulkhead_
 
 /* Gets a permit, if need be after a wait, and tells nobody. `again`: for another attempt of a job
  * that was accepted, which is refused by an abort only. */
-PLIM_CALLED_ int bulkhead_get_in_(bulkhead *b, int64_t timeout_ns, int64_t since, bool again)
+PLIM_RARE_ int bulkhead_get_in_(bulkhead *b, int64_t timeout_ns, int64_t since, bool again)
 {
     bulkhead_caller_ self;
     bulkhead_blocked_ blocked = bulkhead_not_blocked_();
@@ -6954,7 +6954,7 @@ PLIM_CALLED_ int bulkhead_get_in_(bulkhead *b, int64_t timeout_ns, int64_t since
     return error;
 }
 
-PLIM_CALLED_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns, int full)
+PLIM_SLOW_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns, int full)
 {
     int64_t since = b->fixed.histograms == NULL ? 0 : plim_now_();
     int error = bulkhead_get_in_(b, timeout_ns, since, false);
@@ -6967,7 +6967,7 @@ PLIM_CALLED_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns, int full)
 }
 
 /* What the fast way could not do, or would not: the limits may change beside it. */
-PLIM_CALLED_ int bulkhead_leave_slow_(bulkhead *b)
+PLIM_SLOW_ int bulkhead_leave_slow_(bulkhead *b)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
     int error = bulkhead_is_held_(b, s.word) ? 0 : EPERM;
@@ -7526,7 +7526,7 @@ static inline void bulkhead_leave_job_waiters_(bulkhead *b, bulkhead_job *job,
 
 /* Sleeps until that end, or as long as it may: 0, ETIMEDOUT, EDEADLK. If its wait was ended,
  * the job may be gone, and so may the bulkhead. */
-PLIM_SLOW_ int bulkhead_sleep_(bulkhead *b, bulkhead_job *job, bulkhead_await_ *self,
+PLIM_RARE_ int bulkhead_sleep_(bulkhead *b, bulkhead_job *job, bulkhead_await_ *self,
                                int64_t timeout_ns)
 {
     int error = plim_sleep_(&self->waiter, timeout_ns, false);
@@ -7540,7 +7540,7 @@ PLIM_SLOW_ int bulkhead_sleep_(bulkhead *b, bulkhead_job *job, bulkhead_await_ *
 
 /* A section to wait for a job. If it came too late for an abort, the jobs that the abort left are
  * ours to conclude. This very job may be among them. So that is done before, and once more. */
-PLIM_SLOW_ bulkhead_section_ bulkhead_lock_to_wait_(bulkhead *b)
+PLIM_RARE_ bulkhead_section_ bulkhead_lock_to_wait_(bulkhead *b)
 {
     bulkhead_section_ s = b->slow->lock(b);
     while (s.ended != NULL) {
@@ -7552,14 +7552,14 @@ PLIM_SLOW_ bulkhead_section_ bulkhead_lock_to_wait_(bulkhead *b)
 
 /* Would nobody be left to go on, if that waited for the job? Not if the job has timed out, and its
  * done is being called. */
-PLIM_SLOW_ bool bulkhead_is_too_deep_for_(const bulkhead *b, const bulkhead_section_ *s,
+PLIM_RARE_ bool bulkhead_is_too_deep_for_(const bulkhead *b, const bulkhead_section_ *s,
                                           const bulkhead_job *job, const bulkhead_blocked_ *self)
 {
     return plim_load_relaxed_(&job->entry_.phase) < BULKHEAD_STUCK_ &&
            bulkhead_is_too_deep_(b, s, self);
 }
 
-PLIM_CALLED_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
+PLIM_SLOW_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
 {
     bulkhead *b = job->bulkhead_;
     const int64_t until = bulkhead_until_(timeout_ns);
@@ -7655,7 +7655,7 @@ PLIM_SLOW_ bool bulkhead_take_slow_(bulkhead *b)
 /* It has not got a permit in time, or never will: as if it had never been submitted. False: it was
  * called, so it ends without help. But one that waits for another attempt, and was told that this
  * never comes, ends here. */
-PLIM_SLOW_ bool bulkhead_recall_(bulkhead *b, bulkhead_job *job, const bulkhead_past_ *past,
+PLIM_RARE_ bool bulkhead_recall_(bulkhead *b, bulkhead_job *job, const bulkhead_past_ *past,
                                  bulkhead_blocked_ *blocked)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
@@ -7677,7 +7677,7 @@ PLIM_SLOW_ bool bulkhead_recall_(bulkhead *b, bulkhead_job *job, const bulkhead_
 
 /* Waits until the job on its caller's stack is done, and its body has returned: 0, ETIMEDOUT; or
  * EDEADLK, once `blocked` was told so. */
-PLIM_SLOW_ int bulkhead_await_own_(bulkhead *b, bulkhead_job *job, int64_t until,
+PLIM_RARE_ int bulkhead_await_own_(bulkhead *b, bulkhead_job *job, int64_t until,
                                    bulkhead_blocked_ *blocked)
 {
     bulkhead_await_ self;
@@ -7695,7 +7695,7 @@ PLIM_SLOW_ int bulkhead_await_own_(bulkhead *b, bulkhead_job *job, int64_t until
     return past ? 0 : told ? EDEADLK : bulkhead_sleep_(b, job, &self, bulkhead_left_(until));
 }
 
-PLIM_CALLED_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *arg, int *result)
+PLIM_SLOW_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *arg, int *result)
 {
     bulkhead_call_ call;
     bulkhead_blocked_ blocked = bulkhead_not_blocked_();

@@ -2286,7 +2286,7 @@ static inline void plim_look_at_(PLIM_ATOMIC_(uint64_t) * what, int few, int64_t
  *
  * Memory orders. Opening releases, and a wait that ends by it acquires. Opening is the last touch.
  */
-PLIM_CALLED_ void plim_latch_open_(plim_counter *latch)
+PLIM_SLOW_ void plim_latch_open_(plim_counter *latch)
 {
     uint64_t w = plim_load_relaxed_(&latch->word);
     plim_step step;
@@ -2421,7 +2421,7 @@ PLIM_SLOW_ uint32_t plim_end_waits_(plim_list_ *woken, plim_list_ *list, int ans
 
 /* Sleeps until the wait is ended and returns its answer; or ETIMEDOUT, and then the waiter has to
  * be taken off its list. */
-PLIM_SLOW_ int plim_sleep_(plim_waiter_ *self, int64_t timeout_ns, bool looks)
+PLIM_RARE_ int plim_sleep_(plim_waiter_ *self, int64_t timeout_ns, bool looks)
 {
     if (plim_latch_await_(&self->wake, timeout_ns, looks) != 0) {
         if (plim_decide_(self, PLIM_LEAVING_)) {
@@ -2433,7 +2433,7 @@ PLIM_SLOW_ int plim_sleep_(plim_waiter_ *self, int64_t timeout_ns, bool looks)
 }
 
 /* Wakes those whose waits a section has ended. When it is over: a wake-up may be a system call. */
-PLIM_CALLED_ void plim_wake_all_(plim_node_ *at)
+PLIM_SLOW_ void plim_wake_all_(plim_node_ *at)
 {
     for (plim_node_ *next; at != NULL; at = next) {
         plim_waiter_ *waiter = (plim_waiter_ *)(void *)at;
@@ -2699,7 +2699,7 @@ PLIM_RARE_ bool plim_leads_here_(plim_goal_ *target, uint64_t self, const plim_c
 
 /* Before a wait for target: says so in that place and those around it. `self`: the thread of these.
  * False: it would wait for itself. True: it may, until plim_wait_over_. */
-PLIM_SLOW_ bool plim_may_wait_at_(plim_place_ *innermost, uint64_t self, plim_goal_ *target,
+PLIM_RARE_ bool plim_may_wait_at_(plim_place_ *innermost, uint64_t self, plim_goal_ *target,
                                   const plim_counter *doubt)
 {
     plim_awaits_(innermost, target, doubt);

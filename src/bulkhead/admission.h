@@ -212,7 +212,7 @@ static inline bool bulkhead_runs_(const bulkhead *b, const bulkhead_section_ *s,
 
 /* Accepts a job for which there is a permit, or a place. `since`: when it was submitted
  * (BULKHEAD_TIMINGS). */
-PLIM_SLOW_ void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+PLIM_RARE_ void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                  int64_t since);
 
 /* Under the lock; the job sees it whenever it looks. */
@@ -230,7 +230,7 @@ static inline void bulkhead_number_it_(bulkhead *b, bulkhead_job *job)
 }
 
 /* Lets in those who may. Every section calls it that may have changed who they are. */
-PLIM_CALLED_ void bulkhead_grant_slow_(bulkhead *b, bulkhead_section_ *s)
+PLIM_RARE_ void bulkhead_grant_slow_(bulkhead *b, bulkhead_section_ *s)
 {
     int64_t left = bulkhead_available_(s->word);
     for (plim_node_ *next, *at = b->queue.first; at != NULL && left > 0; at = next) {
@@ -312,7 +312,7 @@ static inline void bulkhead_renew_(bulkhead *b, bulkhead_job *job, int64_t since
     }
 }
 
-PLIM_SLOW_ void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+PLIM_RARE_ void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                  int64_t since)
 {
     bulkhead_renew_(b, job, since);

@@ -5,7 +5,7 @@ PLIM_RARE_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine);
 
 /* The calling thread was counted in `busy`, and is not any more. Another thread may wait for
  * that. */
-PLIM_CALLED_ void bulkhead_idle_(bulkhead *b)
+PLIM_SLOW_ void bulkhead_idle_(bulkhead *b)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
     b->busy--;
@@ -69,7 +69,7 @@ PLIM_RARE_ void bulkhead_conclude_all_(bulkhead *b, bulkhead_job *ended)
     plim_hold_ends_(&self.hold, plim_here_());
 }
 
-PLIM_SLOW_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s)
+PLIM_RARE_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s)
 {
     const bool busy = s->entries != 0 || s->ended != NULL;
     for (; s->hires > 0; s->hires--) {

@@ -40,7 +40,7 @@ PLIM_RARE_ bool bulkhead_inside_(const bulkhead *b, int64_t timeout_ns)
 
 /* Is it the calling thread that would have to do what it is about to wait for? The supervisor, or
  * that of the executor's loop. */
-PLIM_SLOW_ bool bulkhead_keeps_others_(const bulkhead *b)
+PLIM_RARE_ bool bulkhead_keeps_others_(const bulkhead *b)
 {
     return bulkhead_stay_as_(b, BULKHEAD_SUPERVISES_) != NULL || bulkhead_is_executor_(b);
 }
@@ -58,7 +58,7 @@ PLIM_RARE_ bulkhead_stay_ *bulkhead_works_(const bulkhead *b)
 }
 
 /* Fills in who the calling thread is. */
-PLIM_SLOW_ bulkhead_blocked_ bulkhead_blocked_here_(const bulkhead *b, int64_t timeout_ns)
+PLIM_RARE_ bulkhead_blocked_ bulkhead_blocked_here_(const bulkhead *b, int64_t timeout_ns)
 {
     bulkhead_blocked_ self = bulkhead_not_blocked_();
     self.thread = plim_thread_id_();
@@ -100,7 +100,7 @@ static inline uint64_t bulkhead_in_use_(const bulkhead *b, uint64_t word)
 
 /* Would nobody ever give a permit back, if the calling thread waited, too? That is so when every
  * permit is in use, and each belongs to a thread that waits here for ever. */
-PLIM_SLOW_ bool bulkhead_is_too_deep_(const bulkhead *b, const bulkhead_section_ *s,
+PLIM_RARE_ bool bulkhead_is_too_deep_(const bulkhead *b, const bulkhead_section_ *s,
                                       const bulkhead_blocked_ *self)
 {
     const uint64_t kept = bulkhead_kept_(b, self);
@@ -141,7 +141,7 @@ PLIM_RARE_ void bulkhead_end_blocked_(bulkhead *b, bulkhead_section_ *s, bulkhea
  *
  * A call whose own job has begun is never the last: its job's thread waits, too, and came later.
  */
-PLIM_SLOW_ void bulkhead_break_(bulkhead *b, bulkhead_section_ *s)
+PLIM_RARE_ void bulkhead_break_(bulkhead *b, bulkhead_section_ *s)
 {
     const uint64_t kept = bulkhead_all_kept_(b, 0);
     if (kept != 0 && bulkhead_available_(s->word) <= 0 && kept >= bulkhead_in_use_(b, s->word)) {
@@ -164,7 +164,7 @@ PLIM_SLOW_ void bulkhead_break_(bulkhead *b, bulkhead_section_ *s)
  * A thread may be here twice. When a wait has ended jobs that no thread can run, it calls their
  * done, and a done may wait as well. Then only the inner wait counts.
  */
-PLIM_SLOW_ void bulkhead_block_(bulkhead *b, bulkhead_section_ *s, bulkhead_blocked_ *self,
+PLIM_RARE_ void bulkhead_block_(bulkhead *b, bulkhead_section_ *s, bulkhead_blocked_ *self,
                                 bulkhead_job *job, plim_waiter_ *waiter)
 {
     if (self->held == 0 && !self->serves && self->works == NULL) {
@@ -216,7 +216,7 @@ PLIM_RARE_ bool bulkhead_is_ours_(const bulkhead *b, const bulkhead_job *job)
 }
 
 /* Is the job, or one that it waits for, the one that the calling thread runs? */
-PLIM_SLOW_ bool bulkhead_waits_for_us_(const bulkhead *b, const bulkhead_job *job)
+PLIM_RARE_ bool bulkhead_waits_for_us_(const bulkhead *b, const bulkhead_job *job)
 {
     while (job != NULL && !bulkhead_is_ours_(b, job)) {
         job = plim_load_relaxed_(&job->entry_.phase) == BULKHEAD_DONE_
@@ -226,7 +226,7 @@ PLIM_SLOW_ bool bulkhead_waits_for_us_(const bulkhead *b, const bulkhead_job *jo
     return job != NULL;
 }
 
-PLIM_SLOW_ void bulkhead_unblock_(bulkhead *b, bulkhead_blocked_ *self)
+PLIM_RARE_ void bulkhead_unblock_(bulkhead *b, bulkhead_blocked_ *self)
 {
     if (!self->listed) {
         return;

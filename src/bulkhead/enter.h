@@ -56,7 +56,7 @@ PLIM_SLOW_ void bulkhead_ran_(bulkhead *b, int64_t since, int result)
 }
 
 /* Waits in the queue. The thread that lets it in takes the permit for it. */
-PLIM_CALLED_ int bulkhead_queue_up_(bulkhead *b, bulkhead_caller_ *self, int64_t timeout_ns)
+PLIM_RARE_ int bulkhead_queue_up_(bulkhead *b, bulkhead_caller_ *self, int64_t timeout_ns)
 {
     const int64_t deadline =
         timeout_ns == PLIM_FOREVER ? 0 : plim_deadline_(plim_now_(), timeout_ns);
@@ -111,7 +111,7 @@ static inline int bulkhead_line_up_(bulkhead *b, bulkhead_section_ *s, bulkhead_
 
 /* Gets a permit, if need be after a wait, and tells nobody. `again`: for another attempt of a job
  * that was accepted, which is refused by an abort only. */
-PLIM_CALLED_ int bulkhead_get_in_(bulkhead *b, int64_t timeout_ns, int64_t since, bool again)
+PLIM_RARE_ int bulkhead_get_in_(bulkhead *b, int64_t timeout_ns, int64_t since, bool again)
 {
     bulkhead_caller_ self;
     bulkhead_blocked_ blocked = bulkhead_not_blocked_();
@@ -142,7 +142,7 @@ PLIM_CALLED_ int bulkhead_get_in_(bulkhead *b, int64_t timeout_ns, int64_t since
     return error;
 }
 
-PLIM_CALLED_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns, int full)
+PLIM_SLOW_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns, int full)
 {
     int64_t since = b->fixed.histograms == NULL ? 0 : plim_now_();
     int error = bulkhead_get_in_(b, timeout_ns, since, false);
@@ -155,7 +155,7 @@ PLIM_CALLED_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns, int full)
 }
 
 /* What the fast way could not do, or would not: the limits may change beside it. */
-PLIM_CALLED_ int bulkhead_leave_slow_(bulkhead *b)
+PLIM_SLOW_ int bulkhead_leave_slow_(bulkhead *b)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
     int error = bulkhead_is_held_(b, s.word) ? 0 : EPERM;

@@ -170,7 +170,7 @@ PLIM_SLOW_ void bulkhead_let_late_in_(bulkhead *b, bulkhead_section_ *s)
     }
 }
 
-PLIM_SLOW_ void bulkhead_leave_summons_(bulkhead *b, bulkhead_section_ *s)
+PLIM_RARE_ void bulkhead_leave_summons_(bulkhead *b, bulkhead_section_ *s)
 {
     if (b->crew.searching == 0) {
         if (b->queue.first != NULL && bulkhead_has_permit_(b, s)) {
@@ -197,7 +197,7 @@ PLIM_SLOW_ void bulkhead_leave_summons_(bulkhead *b, bulkhead_section_ *s)
 /* The word is ours, and what is on its way arrives. Then the lazy counts go into the word, and
  * those who may are let in. So from here on all is as if there were neither inbox nor lazy counts.
  * Submitters between their two steps are the exception: QUEUED counts these, too. */
-PLIM_CALLED_ void bulkhead_freeze_(bulkhead *b, bulkhead_section_ *s)
+PLIM_SLOW_ void bulkhead_freeze_(bulkhead *b, bulkhead_section_ *s)
 {
     s->word = plim_gate_freeze_(&b->gate);
     s->frozen = true;

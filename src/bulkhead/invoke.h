@@ -13,7 +13,7 @@ PLIM_SLOW_ bool bulkhead_take_slow_(bulkhead *b)
 /* It has not got a permit in time, or never will: as if it had never been submitted. False: it was
  * called, so it ends without help. But one that waits for another attempt, and was told that this
  * never comes, ends here. */
-PLIM_SLOW_ bool bulkhead_recall_(bulkhead *b, bulkhead_job *job, const bulkhead_past_ *past,
+PLIM_RARE_ bool bulkhead_recall_(bulkhead *b, bulkhead_job *job, const bulkhead_past_ *past,
                                  bulkhead_blocked_ *blocked)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
@@ -35,7 +35,7 @@ PLIM_SLOW_ bool bulkhead_recall_(bulkhead *b, bulkhead_job *job, const bulkhead_
 
 /* Waits until the job on its caller's stack is done, and its body has returned: 0, ETIMEDOUT; or
  * EDEADLK, once `blocked` was told so. */
-PLIM_SLOW_ int bulkhead_await_own_(bulkhead *b, bulkhead_job *job, int64_t until,
+PLIM_RARE_ int bulkhead_await_own_(bulkhead *b, bulkhead_job *job, int64_t until,
                                    bulkhead_blocked_ *blocked)
 {
     bulkhead_await_ self;
@@ -53,7 +53,7 @@ PLIM_SLOW_ int bulkhead_await_own_(bulkhead *b, bulkhead_job *job, int64_t until
     return past ? 0 : told ? EDEADLK : bulkhead_sleep_(b, job, &self, bulkhead_left_(until));
 }
 
-PLIM_CALLED_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *arg, int *result)
+PLIM_SLOW_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *arg, int *result)
 {
     bulkhead_call_ call;
     bulkhead_blocked_ blocked = bulkhead_not_blocked_();

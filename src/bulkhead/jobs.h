@@ -121,7 +121,7 @@ static inline void bulkhead_leave_job_waiters_(bulkhead *b, bulkhead_job *job,
 
 /* Sleeps until that end, or as long as it may: 0, ETIMEDOUT, EDEADLK. If its wait was ended,
  * the job may be gone, and so may the bulkhead. */
-PLIM_SLOW_ int bulkhead_sleep_(bulkhead *b, bulkhead_job *job, bulkhead_await_ *self,
+PLIM_RARE_ int bulkhead_sleep_(bulkhead *b, bulkhead_job *job, bulkhead_await_ *self,
                                int64_t timeout_ns)
 {
     int error = plim_sleep_(&self->waiter, timeout_ns, false);
@@ -135,7 +135,7 @@ PLIM_SLOW_ int bulkhead_sleep_(bulkhead *b, bulkhead_job *job, bulkhead_await_ *
 
 /* A section to wait for a job. If it came too late for an abort, the jobs that the abort left are
  * ours to conclude. This very job may be among them. So that is done before, and once more. */
-PLIM_SLOW_ bulkhead_section_ bulkhead_lock_to_wait_(bulkhead *b)
+PLIM_RARE_ bulkhead_section_ bulkhead_lock_to_wait_(bulkhead *b)
 {
     bulkhead_section_ s = b->slow->lock(b);
     while (s.ended != NULL) {
@@ -147,14 +147,14 @@ PLIM_SLOW_ bulkhead_section_ bulkhead_lock_to_wait_(bulkhead *b)
 
 /* Would nobody be left to go on, if that waited for the job? Not if the job has timed out, and its
  * done is being called. */
-PLIM_SLOW_ bool bulkhead_is_too_deep_for_(const bulkhead *b, const bulkhead_section_ *s,
+PLIM_RARE_ bool bulkhead_is_too_deep_for_(const bulkhead *b, const bulkhead_section_ *s,
                                           const bulkhead_job *job, const bulkhead_blocked_ *self)
 {
     return plim_load_relaxed_(&job->entry_.phase) < BULKHEAD_STUCK_ &&
            bulkhead_is_too_deep_(b, s, self);
 }
 
-PLIM_CALLED_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
+PLIM_SLOW_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
 {
     bulkhead *b = job->bulkhead_;
     const int64_t until = bulkhead_until_(timeout_ns);

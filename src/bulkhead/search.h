@@ -64,7 +64,7 @@ enum { BULKHEAD_SEARCHERS_ = 16 }; /* one more worker without a job sleeps at on
 /* Finds a job, asleep if need be. The worker counts as searching; NULL: it is to end. One that has
  * slept for too long ends, too. B1 holds nevertheless. The worker looks once more in the section in
  * which it leaves. Until then a section that makes a job ready passes it over and hires another. */
-PLIM_CALLED_ bulkhead_job *bulkhead_search_(bulkhead_worker_ *self, bool look)
+PLIM_SLOW_ bulkhead_job *bulkhead_search_(bulkhead_worker_ *self, bool look)
 {
     bulkhead *b = self->owner;
     plim_waiter_ idle;

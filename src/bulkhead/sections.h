@@ -30,10 +30,10 @@ PLIM_FAST_ bulkhead_section_ bulkhead_hold_(bulkhead *b, int pauses)
 }
 
 /* Makes it a frozen one. inbox.h has it, and says what it does. */
-PLIM_CALLED_ void bulkhead_freeze_(bulkhead *b, bulkhead_section_ *s);
+PLIM_SLOW_ void bulkhead_freeze_(bulkhead *b, bulkhead_section_ *s);
 
 /* Begins a frozen section. A function, as its end is: or half of the code would be copies. */
-PLIM_CALLED_ bulkhead_section_ bulkhead_lock_(bulkhead *b)
+PLIM_SLOW_ bulkhead_section_ bulkhead_lock_(bulkhead *b)
 {
     bulkhead_section_ s = bulkhead_hold_(b, PLIM_SOON_);
     bulkhead_freeze_(b, &s);
@@ -56,7 +56,7 @@ static inline bool bulkhead_is_over_(const bulkhead *b)
 
 /* A thread waits for an end. When nothing is left and the bulkhead is closed, the threads are sent
  * home. When they are gone, it is over. */
-PLIM_SLOW_ void bulkhead_check_end_(bulkhead *b, bulkhead_section_ *s)
+PLIM_RARE_ void bulkhead_check_end_(bulkhead *b, bulkhead_section_ *s)
 {
     if (!bulkhead_is_quiet_(b, s)) {
         return;
@@ -127,12 +127,12 @@ static inline bool bulkhead_is_staffed_(const bulkhead *b)
 }
 
 /* Sees to it that no job is left in the inbox, as long as nobody searches: see inbox.h. */
-PLIM_SLOW_ void bulkhead_leave_summons_(bulkhead *b, bulkhead_section_ *s);
+PLIM_RARE_ void bulkhead_leave_summons_(bulkhead *b, bulkhead_section_ *s);
 
-PLIM_SLOW_ void bulkhead_break_(bulkhead *b, bulkhead_section_ *s);
+PLIM_RARE_ void bulkhead_break_(bulkhead *b, bulkhead_section_ *s);
 
 /* Ends the section. bulkhead_after_ does what it has left to do, and must follow. */
-PLIM_CALLED_ void bulkhead_let_go_(bulkhead *b, bulkhead_section_ *s)
+PLIM_RARE_ void bulkhead_let_go_(bulkhead *b, bulkhead_section_ *s)
 {
     if (b->fixed.crewed && (b->crew.searching == 0 || b->summons != 0)) {
         bulkhead_leave_summons_(b, s);
@@ -157,7 +157,7 @@ PLIM_CALLED_ void bulkhead_let_go_(bulkhead *b, bulkhead_section_ *s)
     plim_gate_let_go_(&b->gate, &s->woken);
 }
 
-PLIM_SLOW_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s);
+PLIM_RARE_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s);
 
 /* Does what the section has left to do. The bulkhead is there as long as that is not done: close
  * waits for those who hire, and for those who are busy. */
@@ -168,7 +168,7 @@ static inline void bulkhead_after_(bulkhead *b, bulkhead_section_ *s)
     }
 }
 
-PLIM_CALLED_ void bulkhead_unlock_(bulkhead *b, bulkhead_section_ *s)
+PLIM_SLOW_ void bulkhead_unlock_(bulkhead *b, bulkhead_section_ *s)
 {
     bulkhead_let_go_(b, s);
     bulkhead_after_(b, s);

@@ -194,7 +194,7 @@ PLIM_RARE_ bool plim_leads_here_(plim_goal_ *target, uint64_t self, const plim_c
 
 /* Before a wait for target: says so in that place and those around it. `self`: the thread of these.
  * False: it would wait for itself. True: it may, until plim_wait_over_. */
-PLIM_SLOW_ bool plim_may_wait_at_(plim_place_ *innermost, uint64_t self, plim_goal_ *target,
+PLIM_RARE_ bool plim_may_wait_at_(plim_place_ *innermost, uint64_t self, plim_goal_ *target,
                                   const plim_counter *doubt)
 {
     plim_awaits_(innermost, target, doubt);
