@@ -3446,10 +3446,10 @@ enum { PLIM_AWAITS_ = -1 }; /* a limiter's answer: it waits from here on */
  * finds the same even number before and after it reads the word needs no lock: then the word was
  * exact when it was read.
  *
- * Why no waiter is forgotten. Whatever may let one in ends in bulkhead_grant_, in the same section:
- * a permit that comes back, a place that gets free, a limit that grows. A worker that only takes
- * the next job gives its permit to the first in the queue. Jobs that are on their way are the
- * inbox's business: see inbox.h.
+ * Why no waiter is forgotten. Three things may let one in: a permit that comes back, a place that
+ * gets free, a limit that grows. Each frozen section ends with bulkhead_grant_, so it does not matter
+ * which. A worker that only takes the next job gives its permit to the first in the queue. Jobs that
+ * are on their way are the inbox's business: see inbox.h.
  */
 #define BULKHEAD_CLOSED_ ((uint64_t)1 << 2)
 #define BULKHEAD_STAFFED_ ((uint64_t)1 << 3)
@@ -3621,8 +3621,7 @@ typedef struct bulkhead_slow_ {
     void (*ran)(bulkhead *b, int64_t since, int result);
     int (*submit)(bulkhead *b, bulkhead_job *job);
     int (*submit_for)(bulkhead *b, bulkhead_job *job, int64_t timeout_ns);
-    int (*wait)(bulkhead_job *job, int64_t timeout_ns);
-    int (*reclaim)(bulkhead_job *job, int64_t timeout_ns);
+    int (*wait)(bulkhead_job *job, int64_t timeout_ns, bool returned);
     int (*cancel)(bulkhead *b, bulkhead_job *job);
     int (*finish)(bulkhead_job *job, int result);
     int (*resize)(bulkhead *b, int32_t permits, int32_t queue);
@@ -3970,7 +3969,7 @@ static inline int bulkhead_wait(bulkhead_job *job, int64_t timeout_ns)
     if (plim_load_relaxed_(&job->entry_.phase) == BULKHEAD_ROOM_) {
         return EINVAL; /* its submitter waits: it is not submitted yet */
     }
-    return timeout_ns <= 0 ? ETIMEDOUT : job->bulkhead_->slow->wait(job, timeout_ns);
+    return timeout_ns <= 0 ? ETIMEDOUT : job->bulkhead_->slow->wait(job, timeout_ns, false);
 }
 
 static inline int bulkhead_reclaim(bulkhead_job *job, int64_t timeout_ns)
@@ -3983,7 +3982,7 @@ static inline int bulkhead_reclaim(bulkhead_job *job, int64_t timeout_ns)
     }
     return plim_load_acquire_(&job->entry_.phase) == BULKHEAD_DONE_
                ? 0
-               : job->bulkhead_->slow->reclaim(job, timeout_ns);
+               : job->bulkhead_->slow->wait(job, timeout_ns, true);
 }
 
 static inline bool bulkhead_job_cancelled(const bulkhead_job *job)
@@ -4336,15 +4335,31 @@ PLIM_FAST_ bulkhead_section_ bulkhead_hold_(bulkhead *b, int pauses)
     return s;
 }
 
-/* Makes it a frozen one. inbox.h has it, and says what it does. */
+/* Makes it a frozen one. inbox.h says what that does. */
 PLIM_SLOW_ void bulkhead_freeze_(bulkhead *b, bulkhead_section_ *s);
 
-/* Begins a frozen section. A function, as its end is: or half of the code would be copies. */
+static inline void bulkhead_freeze_unless_(bulkhead *b, bulkhead_section_ *s)
+{
+    if (!s->frozen) {
+        bulkhead_freeze_(b, s);
+    }
+}
+
+/* Begins one that is frozen if it has to be: if that is said, or if any change concerns a thread
+ * that waits. A function, as its end is: or half of the code would be copies. */
+PLIM_SLOW_ bulkhead_section_ bulkhead_lock_as_(bulkhead *b, int pauses, bool frozen)
+{
+    bulkhead_section_ s = bulkhead_hold_(b, pauses);
+    if (frozen || b->watched) {
+        bulkhead_freeze_(b, &s);
+    }
+    return s;
+}
+
+/* Begins a frozen one. */
 PLIM_SLOW_ bulkhead_section_ bulkhead_lock_(bulkhead *b)
 {
-    bulkhead_section_ s = bulkhead_hold_(b, PLIM_SOON_);
-    bulkhead_freeze_(b, &s);
-    return s;
+    return bulkhead_lock_as_(b, PLIM_SOON_, true);
 }
 
 /* Nothing runs, waits or is about to: what wait_idle waits for. */
@@ -4433,6 +4448,9 @@ static inline bool bulkhead_is_staffed_(const bulkhead *b)
            b->blocked.first == NULL;
 }
 
+/* Lets in those who may: see admission.h. */
+static inline void bulkhead_grant_(bulkhead *b, bulkhead_section_ *s);
+
 /* Sees to it that no job is left in the inbox, as long as nobody searches: see inbox.h. */
 PLIM_RARE_ void bulkhead_leave_summons_(bulkhead *b, bulkhead_section_ *s);
 
@@ -4441,6 +4459,9 @@ PLIM_RARE_ void bulkhead_break_(bulkhead *b, bulkhead_section_ *s);
 /* Ends the section. bulkhead_after_ does what it has left to do, and must follow. */
 PLIM_RARE_ void bulkhead_let_go_(bulkhead *b, bulkhead_section_ *s)
 {
+    if (s->frozen) {
+        bulkhead_grant_(b, s);
+    }
     if (b->fixed.crewed && (b->crew.searching == 0 || b->summons != 0)) {
         bulkhead_leave_summons_(b, s);
     }
@@ -4479,6 +4500,24 @@ PLIM_SLOW_ void bulkhead_unlock_(bulkhead *b, bulkhead_section_ *s)
 {
     bulkhead_let_go_(b, s);
     bulkhead_after_(b, s);
+}
+
+/* Ends the section, and sleeps in that list until another thread ends the wait: its answer; or
+ * ETIMEDOUT. */
+PLIM_SLOW_ int bulkhead_wait_in_(bulkhead *b, bulkhead_section_ *s, plim_list_ *list,
+                                 int64_t timeout_ns, bool looks)
+{
+    plim_waiter_ self;
+    plim_waiter_init_(&self);
+    plim_append_(list, &self.node);
+    bulkhead_unlock_(b, s);
+    const int answer = plim_sleep_(&self, timeout_ns, looks);
+    if (answer == ETIMEDOUT) {
+        *s = bulkhead_lock_(b);
+        plim_unlink_(list, &self.node);
+        bulkhead_unlock_(b, s);
+    }
+    return answer;
 }
 
 /* The time of the section. It looks at the clock once: an attempt ends as the next one begins. */
@@ -4736,7 +4775,10 @@ static inline void bulkhead_number_it_(bulkhead *b, bulkhead_job *job)
     plim_store_relaxed_(&job->marks_, ++b->numbers * BULKHEAD_NUMBER_ONE_);
 }
 
-/* Lets in those who may. Every section calls it that may have changed who they are. */
+/* Lets in those who may: the first in the queue get the permits that are free, and the first
+ * submitters the places. Whoever it was that changed who they are: each frozen section does it when
+ * it begins and when it ends. A section that goes on with what becomes ready by that does it in
+ * between, too. */
 PLIM_RARE_ void bulkhead_grant_slow_(bulkhead *b, bulkhead_section_ *s)
 {
     int64_t left = bulkhead_available_(s->word);
@@ -4785,7 +4827,7 @@ PLIM_RARE_ void bulkhead_grant_slow_(bulkhead *b, bulkhead_section_ *s)
 /* In a frozen section. */
 static inline void bulkhead_grant_(bulkhead *b, bulkhead_section_ *s)
 {
-    if (b->queue.first != NULL || b->room.first != NULL) {
+    if ((b->queue.first != NULL && bulkhead_available_(s->word) > 0) || b->room.first != NULL) {
         bulkhead_grant_slow_(b, s);
     }
 }
@@ -4998,21 +5040,11 @@ static inline bool bulkhead_has_permit_(const bulkhead *b, const bulkhead_sectio
     return b->spare != 0 || bulkhead_available_(word) > 0;
 }
 
-/* A job has come late, and a permit was free already. */
-PLIM_SLOW_ void bulkhead_let_late_in_(bulkhead *b, bulkhead_section_ *s)
-{
-    if (s->frozen) { /* it came after that */
-        bulkhead_grant_(b, s);
-    } else {
-        bulkhead_freeze_(b, s); /* which lets it in, too */
-    }
-}
-
 PLIM_RARE_ void bulkhead_leave_summons_(bulkhead *b, bulkhead_section_ *s)
 {
     if (b->crew.searching == 0) {
         if (b->queue.first != NULL && bulkhead_has_permit_(b, s)) {
-            bulkhead_let_late_in_(b, s); /* it came with the one that the worker took */
+            bulkhead_freeze_unless_(b, s); /* it came with the one that the worker took */
         } else if (!s->frozen && b->summons != BULKHEAD_SUMMON_NONE_ && b->spare == 0) {
             return; /* nothing has changed, see above */
         }
@@ -5050,13 +5082,6 @@ PLIM_SLOW_ void bulkhead_freeze_(bulkhead *b, bulkhead_section_ *s)
     }
     b->spare = b->unreported = 0;
     bulkhead_grant_(b, s);
-}
-
-static inline void bulkhead_freeze_unless_(bulkhead *b, bulkhead_section_ *s)
-{
-    if (!s->frozen) {
-        bulkhead_freeze_(b, s);
-    }
 }
 
 /* Tells the word, which is not ours, of the places that are free. Relaxed: with a place goes
@@ -5631,7 +5656,6 @@ PLIM_RARE_ int bulkhead_entry_refused_(bulkhead *b, const bulkhead_past_ *mine)
         } else {
             bulkhead_end_early_(b, &s, job, BULKHEAD_ABORTED);
         }
-        bulkhead_grant_(b, &s);
     }
     bulkhead_unlock_(b, &s);
     return error;
@@ -5715,7 +5739,6 @@ PLIM_RARE_ bool bulkhead_worker_starts_(bulkhead_worker_ *self)
 {
     bulkhead *b = self->owner;
     for (int64_t pause = PLIM_MS(1);; pause = pause < PLIM_MS(500) ? pause * 2 : PLIM_S(1)) {
-        plim_waiter_ waiter;
         int error = 0;
         if (b->fixed.worker_start != NULL) {
             error = b->fixed.worker_start(b->fixed.user, self->index, &self->resource);
@@ -5724,7 +5747,6 @@ PLIM_RARE_ bool bulkhead_worker_starts_(bulkhead_worker_ *self)
             bulkhead_tell_(b, BULKHEAD_EVENT_WORKER_FAILED, bulkhead_no_job_(), BULKHEAD_PENDING,
                            error, 0);
         }
-        plim_waiter_init_(&waiter);
         bulkhead_section_ s = bulkhead_lock_(b);
         bool quit = b->stage == PLIM_OVER_;
         if (error == 0) {
@@ -5735,18 +5757,12 @@ PLIM_RARE_ bool bulkhead_worker_starts_(bulkhead_worker_ *self)
             bulkhead_leave_threads_(b, self);
             bulkhead_unsettle_(b, self);
         } else {
-            plim_append_(&b->failing, &waiter.node);
+            bulkhead_wait_in_(b, &s, &b->failing, pause, false);
+            continue;
         }
         bulkhead_unlock_(b, &s);
-        if (error == 0 || quit) {
-            self->started = error == 0;
-            return self->started;
-        }
-        if (plim_sleep_(&waiter, pause, false) == ETIMEDOUT) {
-            s = bulkhead_lock_(b);
-            plim_unlink_(&b->failing, &waiter.node);
-            bulkhead_unlock_(b, &s);
-        }
+        self->started = error == 0;
+        return self->started;
     }
 }
 
@@ -5811,10 +5827,6 @@ PLIM_FAST_ bulkhead_job *bulkhead_take_job_fast_(bulkhead *b, bulkhead_section_ 
                                                  bulkhead_worker_ *self)
 {
     bulkhead_job *job = bulkhead_first_(b, s);
-    if (!PLIM_LIKELY_(job != NULL) && b->queue.first != NULL && bulkhead_has_permit_(b, s)) {
-        bulkhead_let_late_in_(b, s);
-        job = bulkhead_pick_(b);
-    }
     if (job == NULL) {
         return NULL;
     }
@@ -5860,10 +5872,7 @@ PLIM_SLOW_ bulkhead_job *bulkhead_search_(bulkhead_worker_ *self, bool look)
     plim_waiter_ idle;
     for (bool leaves = false;; look = true) {
         bulkhead_look_(b, look && !leaves);
-        bulkhead_section_ s = bulkhead_hold_(b, PLIM_SOON_);
-        if (b->watched) { /* whoever waits for our end has left it so */
-            bulkhead_freeze_(b, &s);
-        }
+        bulkhead_section_ s = bulkhead_lock_as_(b, PLIM_SOON_, false);
         bulkhead_settle_(b, self);
         if (leaves) {
             plim_unlink_(&b->crew.parked, &idle.node);
@@ -5955,10 +5964,7 @@ PLIM_RARE_ void bulkhead_decide_attempt_(bulkhead *b, bulkhead_section_ *s,
         plim_store_relaxed_(&job->entry_.phase, BULKHEAD_FINISHING_);
         bulkhead_unlock_(b, s);
         bulkhead_tell_end_(b, end);
-        *s = bulkhead_hold_(b, PLIM_SOON_);
-        if (frozen || b->watched) {
-            bulkhead_freeze_(b, s);
-        }
+        *s = bulkhead_lock_as_(b, PLIM_SOON_, frozen);
         plim_store_relaxed_(&job->entry_.phase, BULKHEAD_ENDING_);
         end->calls = false;
     }
@@ -6032,9 +6038,10 @@ PLIM_RARE_ bulkhead_job *bulkhead_end_attempt_(bulkhead *b, bulkhead_stay_ *self
     if (end->what != BULKHEAD_LEFT_) {
         const bool again =
             !thread_ends && bulkhead_end_asks_(b, result) && bulkhead_may_retry_(b, job, result);
-        s = bulkhead_hold_(b, worker != NULL ? PLIM_LATER_ : PLIM_SOON_);
-        if (worker == NULL || b->watched || again || bulkhead_is_stuck_(job)) {
-            bulkhead_freeze_(b, &s);
+        s = bulkhead_lock_as_(b, worker != NULL ? PLIM_LATER_ : PLIM_SOON_,
+                              worker == NULL || again);
+        if (bulkhead_is_stuck_(job)) {
+            bulkhead_freeze_unless_(b, &s);
         }
         if (worker == NULL) {
             plim_unlink_(&b->running, &job->entry_.node); /* it may be gone after this section */
@@ -6072,7 +6079,7 @@ PLIM_RARE_ bulkhead_job *bulkhead_end_attempt_(bulkhead *b, bulkhead_stay_ *self
 PLIM_SLOW_ int bulkhead_finish_(bulkhead_job *job, int result)
 {
     bulkhead *b = job->bulkhead_;
-    bulkhead_section_ s = bulkhead_hold_(b, PLIM_SOON_);
+    bulkhead_section_ s = bulkhead_lock_as_(b, PLIM_SOON_, false);
     const bool runs = plim_load_relaxed_(&job->entry_.phase) == BULKHEAD_RUNNING_;
     const bool away = (job->later_ & BULKHEAD_AWAY_) != 0;
     const bool fits = (runs || bulkhead_is_stuck_(job)) && (job->later_ & BULKHEAD_FINISHED_) == 0;
@@ -6111,7 +6118,7 @@ PLIM_SLOW_ bulkhead_job *bulkhead_next_slow_(bulkhead_worker_ *self, int result)
         return next;
     }
     if (self->unsettled) { /* it has called done, and does not search yet */
-        bulkhead_section_ s = bulkhead_hold_(b, PLIM_SOON_);
+        bulkhead_section_ s = bulkhead_lock_as_(b, PLIM_SOON_, false);
         b->crew.searching++;
         bulkhead_unlock_(b, &s);
         end.look = false;
@@ -6417,7 +6424,6 @@ PLIM_RARE_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine)
         if (bulkhead_able_(b, true) != 0 || !bulkhead_give_up_(b, &s, mine)) {
             error = 0;
         }
-        bulkhead_grant_(b, &s); /* callers who wait */
     }
     bulkhead_unlock_(b, &s);
     return error;
@@ -6464,11 +6470,9 @@ PLIM_RARE_ void bulkhead_due_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *j
             bulkhead_arm_(b, s, job, plim_deadline_(now, job->start_within_ns));
         }
         bulkhead_let_in_(b, s, job);
-        bulkhead_grant_(b, s); /* if it got a permit, its place is free */
     } else {
         bulkhead_withdraw_(b, s, job); /* from the queue, or from those that are ready */
         bulkhead_end_early_(b, s, job, BULKHEAD_EXPIRED);
-        bulkhead_grant_(b, s);
     }
 }
 
@@ -6499,9 +6503,7 @@ PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
     plim_worker_begins_(b->fixed.name);
     bulkhead_stay_begins_(b, &self, BULKHEAD_SUPERVISES_, plim_here_());
     for (bool quit = false; !quit;) {
-        plim_waiter_ waiter;
         bulkhead_told_ told = {bulkhead_no_job_(), 0, false};
-        plim_waiter_init_(&waiter);
         int64_t now = plim_now_();
         bulkhead_section_ s = bulkhead_lock_(b);
         bulkhead_job *due = bulkhead_take_due_(b, now);
@@ -6516,19 +6518,15 @@ PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
         until = until < b->watch.look ? until : b->watch.look;
         if (sleeps) {
             b->watch.until = until;
-            plim_append_(&b->watch.asleep, &waiter.node);
+            until = until == PLIM_FOREVER ? until : until - now;
+            bulkhead_wait_in_(b, &s, &b->watch.asleep, until, false);
+            continue;
         }
         bulkhead_unlock_(b, &s);
         if (told.some) {
             bulkhead_tell_(b, BULKHEAD_EVENT_TIMED_OUT, told.about, BULKHEAD_TIMED_OUT, 0,
                            told.attempt);
             bulkhead_idle_(b);
-        }
-        if (sleeps && plim_sleep_(&waiter, until == PLIM_FOREVER ? PLIM_FOREVER : until - now,
-                                  false) == ETIMEDOUT) {
-            s = bulkhead_lock_(b);
-            plim_unlink_(&b->watch.asleep, &waiter.node);
-            bulkhead_unlock_(b, &s);
         }
     }
     plim_hold_ends_(&self.hold, plim_here_());
@@ -6540,11 +6538,7 @@ PLIM_RARE_ int bulkhead_supervise_(bulkhead *b)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
     while (plim_load_relaxed_(&b->watch.made) == BULKHEAD_BEING_MADE_) { /* by another thread */
-        plim_waiter_ self;
-        plim_waiter_init_(&self);
-        plim_append_(&b->watch.asleep, &self.node);
-        bulkhead_unlock_(b, &s);
-        plim_sleep_(&self, PLIM_FOREVER, false);
+        bulkhead_wait_in_(b, &s, &b->watch.asleep, PLIM_FOREVER, false);
         s = bulkhead_lock_(b);
     }
     const bool makes = plim_load_relaxed_(&b->watch.made) == BULKHEAD_NOT_MADE_;
@@ -6895,7 +6889,6 @@ PLIM_RARE_ int bulkhead_queue_up_(bulkhead *b, bulkhead_caller_ *self, int64_t t
         } else if (!self->gone) {
             bulkhead_dequeue_(b, &s, &self->entry);
         }
-        bulkhead_grant_(b, &s); /* our place may be somebody's */
         bulkhead_unlock_(b, &s);
         if (answer != BULKHEAD_NUDGED_) {
             return answer;
@@ -6973,7 +6966,6 @@ PLIM_SLOW_ int bulkhead_leave_slow_(bulkhead *b)
     int error = bulkhead_is_held_(b, s.word) ? 0 : EPERM;
     if (error == 0) {
         s.word += BULKHEAD_PERMIT_ONE_;
-        bulkhead_grant_(b, &s);
     }
     bulkhead_unlock_(b, &s);
     return error;
@@ -7045,7 +7037,6 @@ PLIM_RARE_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhead_
         *s = bulkhead_lock_(b);
         if (error == ETIMEDOUT) {
             plim_unlink_(&b->room, &self.waiter.node);
-            bulkhead_grant_(b, s); /* one behind us may need less: a permit, not a place */
         }
         plim_store_relaxed_(&job->entry_.phase, phase);
         bulkhead_unlock_(b, s);
@@ -7089,7 +7080,6 @@ PLIM_SLOW_ void bulkhead_take_back_(bulkhead *b, bool admitted)
     bulkhead_section_ s = bulkhead_lock_(b);
     s.word += admitted ? BULKHEAD_PERMIT_ONE_ : 0;
     s.word -= admitted ? 0 : BULKHEAD_QUEUED_ONE_;
-    bulkhead_grant_(b, &s);
     bulkhead_unlock_(b, &s);
 }
 
@@ -7291,46 +7281,31 @@ static inline bulkhead_outcome bulkhead_stopped_(const bulkhead *b, const bulkhe
 
 /* Waits until then, for the time of the job; less if there is no point any more. `accepted`: not by
  * a close, but only by what stops the job. */
-PLIM_RARE_ void bulkhead_rest_(bulkhead *b, const bulkhead_job *job, int64_t until, bool accepted)
+PLIM_SLOW_ void bulkhead_rest_(bulkhead *b, const bulkhead_job *job, int64_t until, bool accepted)
 {
-    for (bool rests = plim_now_() < until; rests; rests = plim_now_() < until) {
-        plim_waiter_ self;
-        plim_waiter_init_(&self);
+    bool rests = true;
+    while (rests && plim_now_() < until) {
         bulkhead_section_ s = bulkhead_lock_(b);
         rests = accepted ? bulkhead_stopped_(b, job) == BULKHEAD_PENDING : b->stage == PLIM_OPEN_;
         if (rests) {
-            plim_append_(&b->resting, &self.node);
-        }
-        bulkhead_unlock_(b, &s);
-        if (!rests) {
-            return;
-        }
-        if (plim_sleep_(&self, bulkhead_left_(until), false) == ETIMEDOUT) {
-            s = bulkhead_lock_(b);
-            plim_unlink_(&b->resting, &self.node);
+            bulkhead_wait_in_(b, &s, &b->resting, bulkhead_left_(until), false);
+        } else {
             bulkhead_unlock_(b, &s);
         }
     }
 }
 
 /* Run has returned BULKHEAD_LATER: waits until the job is finished, and returns with what. */
-PLIM_RARE_ int bulkhead_await_finish_(bulkhead *b, const bulkhead_job *job)
+PLIM_SLOW_ int bulkhead_await_finish_(bulkhead *b, const bulkhead_job *job)
 {
-    for (;;) {
-        plim_waiter_ self;
-        plim_waiter_init_(&self);
-        bulkhead_section_ s = bulkhead_lock_(b);
-        const bool finished = (job->later_ & BULKHEAD_FINISHED_) != 0;
-        const int result = job->result;
-        if (!finished) {
-            plim_append_(&b->resting, &self.node);
-        }
-        bulkhead_unlock_(b, &s);
-        if (finished) {
-            return result;
-        }
-        plim_sleep_(&self, PLIM_FOREVER, true); /* others are woken with it, and look again */
+    bulkhead_section_ s = bulkhead_lock_(b);
+    while ((job->later_ & BULKHEAD_FINISHED_) == 0) { /* others are woken with it, and look again */
+        bulkhead_wait_in_(b, &s, &b->resting, PLIM_FOREVER, true);
+        s = bulkhead_lock_(b);
     }
+    const int result = job->result;
+    bulkhead_unlock_(b, &s);
+    return result;
 }
 
 /* Makes an attempt, unless there is no point any more, and says what its end is for the job. The
@@ -7342,7 +7317,6 @@ PLIM_RARE_ int bulkhead_attempt_here_(bulkhead *b, bulkhead_job *job, bool permi
     if (stopped != BULKHEAD_PENDING) {
         s.word += permit ? BULKHEAD_PERMIT_ONE_ : 0;
         bulkhead_end_early_(b, &s, job, stopped);
-        bulkhead_grant_(b, &s);
         bulkhead_unlock_(b, &s);
         return BULKHEAD_OVER_;
     }
@@ -7524,16 +7498,27 @@ static inline void bulkhead_leave_job_waiters_(bulkhead *b, bulkhead_job *job,
     *at = self->next;
 }
 
-/* Sleeps until that end, or as long as it may: 0, ETIMEDOUT, EDEADLK. If its wait was ended,
- * the job may be gone, and so may the bulkhead. */
-PLIM_RARE_ int bulkhead_sleep_(bulkhead *b, bulkhead_job *job, bulkhead_await_ *self,
-                               int64_t timeout_ns)
+/* Ends the section, and waits for the end of the job: 0, ETIMEDOUT, EDEADLK. `blocked`: who waits, if
+ * that is not known yet, or NULL. If the wait was ended, the job may be gone, and so may the
+ * bulkhead. */
+PLIM_SLOW_ int bulkhead_sleep_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                               int64_t timeout_ns, bool returned, plim_place_ *here,
+                               bulkhead_blocked_ *blocked)
 {
-    int error = plim_sleep_(&self->waiter, timeout_ns, false);
+    bulkhead_await_ self;
+    bulkhead_join_(job, &self, here, returned);
+    if (blocked != NULL) {
+        bulkhead_block_(b, s, blocked, job, &self.waiter);
+    }
+    bulkhead_unlock_(b, s);
+    const int error = plim_sleep_(&self.waiter, timeout_ns, false);
     if (error == ETIMEDOUT) {
-        bulkhead_section_ s = bulkhead_lock_(b);
-        bulkhead_leave_job_waiters_(b, job, self);
-        bulkhead_unlock_(b, &s);
+        *s = bulkhead_lock_(b);
+        bulkhead_leave_job_waiters_(b, job, &self);
+        bulkhead_unlock_(b, s);
+    }
+    if (blocked != NULL) {
+        bulkhead_unblock_(b, blocked);
     }
     return error;
 }
@@ -7552,18 +7537,32 @@ PLIM_RARE_ bulkhead_section_ bulkhead_lock_to_wait_(bulkhead *b)
 
 /* Would nobody be left to go on, if that waited for the job? Not if the job has timed out, and its
  * done is being called. */
-PLIM_RARE_ bool bulkhead_is_too_deep_for_(const bulkhead *b, const bulkhead_section_ *s,
+PLIM_SLOW_ bool bulkhead_is_too_deep_for_(const bulkhead *b, const bulkhead_section_ *s,
                                           const bulkhead_job *job, const bulkhead_blocked_ *self)
 {
     return plim_load_relaxed_(&job->entry_.phase) < BULKHEAD_STUCK_ &&
            bulkhead_is_too_deep_(b, s, self);
 }
 
-PLIM_SLOW_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
+/* Would that thread wait for itself, if it waited for the job, or (`returned`) for its body? */
+PLIM_RARE_ bool bulkhead_never_ends_(const bulkhead *b, const bulkhead_section_ *s,
+                                     const bulkhead_job *job, const bulkhead_blocked_ *self,
+                                     bool returned)
 {
-    bulkhead *b = job->bulkhead_;
+    const uint64_t phase = plim_load_relaxed_(&job->entry_.phase);
+    return bulkhead_waits_for_us_(b, job) ||
+           (returned ? bulkhead_is_too_deep_(b, s, self)
+                     : bulkhead_is_too_deep_for_(b, s, job, self)) ||
+           (phase < BULKHEAD_RUNNING_ && bulkhead_keeps_others_(b)) ||
+           (phase == BULKHEAD_RUNNING_ && bulkhead_is_executor_(b)); /* it is away */
+}
+
+/* Waits for the end of the job, or (`returned`) of its body: 0, ETIMEDOUT, EDEADLK. */
+PLIM_SLOW_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns, bool returned)
+{
+    bulkhead *b = job->bulkhead_; /* is there as long as the body runs */
     const int64_t until = bulkhead_until_(timeout_ns);
-    if (bulkhead_is_done_soon_(job, until)) {
+    if (!returned && bulkhead_is_done_soon_(job, until)) {
         return 0;
     }
     /* Before we sleep on the job, while it cannot go: a thread that nobody waits for has none. */
@@ -7571,47 +7570,17 @@ PLIM_SLOW_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
     if (!plim_may_wait_(here, &job->goal_, NULL)) {
         return EDEADLK;
     }
-    bulkhead_await_ self;
     bulkhead_section_ s = bulkhead_lock_to_wait_(b);
-    uint64_t phase = plim_load_relaxed_(&job->entry_.phase);
     bulkhead_blocked_ blocked = bulkhead_blocked_here_(b, timeout_ns);
-    bool past = bulkhead_is_past_(job, false);
-    bool never = bulkhead_waits_for_us_(b, job) ||
-                 bulkhead_is_too_deep_for_(b, &s, job, &blocked) ||
-                 (phase < BULKHEAD_RUNNING_ && bulkhead_keeps_others_(b)) ||
-                 (phase == BULKHEAD_RUNNING_ && bulkhead_is_executor_(b)); /* it is away */
-    int error = past ? 0 : never ? EDEADLK : 0;
-    if (!past && !never) {
-        bulkhead_join_(job, &self, here, false);
-        bulkhead_block_(b, &s, &blocked, job, &self.waiter);
-    }
-    bulkhead_unlock_(b, &s);
-    if (!past && !never) {
-        error = bulkhead_sleep_(b, job, &self, bulkhead_left_(until));
-        bulkhead_unblock_(b, &blocked);
+    const bool past = bulkhead_is_past_(job, returned);
+    int error = 0;
+    if (past || bulkhead_never_ends_(b, &s, job, &blocked, returned)) {
+        bulkhead_unlock_(b, &s);
+        error = past ? 0 : EDEADLK;
+    } else {
+        error = bulkhead_sleep_(b, &s, job, bulkhead_left_(until), returned, here, &blocked);
     }
     plim_wait_over_(here);
-    return error;
-}
-
-PLIM_SLOW_ int bulkhead_reclaim_slow_(bulkhead_job *job, int64_t timeout_ns)
-{
-    bulkhead_await_ self;
-    bulkhead *b = job->bulkhead_; /* is there as long as the body runs */
-    bulkhead_section_ s = bulkhead_lock_(b);
-    bulkhead_blocked_ blocked = bulkhead_blocked_here_(b, timeout_ns);
-    bool past = bulkhead_is_past_(job, true);
-    bool never = bulkhead_is_ours_(b, job) || bulkhead_is_too_deep_(b, &s, &blocked);
-    int error = past ? 0 : never ? EDEADLK : 0;
-    if (!past && !never) {
-        bulkhead_join_(job, &self, NULL, true);
-        bulkhead_block_(b, &s, &blocked, job, &self.waiter);
-    }
-    bulkhead_unlock_(b, &s);
-    if (!past && !never) {
-        error = bulkhead_sleep_(b, job, &self, timeout_ns);
-        bulkhead_unblock_(b, &blocked);
-    }
     return error;
 }
 
@@ -7632,7 +7601,6 @@ PLIM_SLOW_ int bulkhead_cancel_(bulkhead *b, bulkhead_job *job)
     }
     if (error == 0) {
         bulkhead_end_early_(b, &s, job, BULKHEAD_CANCELLED);
-        bulkhead_grant_(b, &s);
     }
     bulkhead_unlock_(b, &s);
     return error;
@@ -7667,9 +7635,6 @@ PLIM_RARE_ bool bulkhead_recall_(bulkhead *b, bulkhead_job *job, const bulkhead_
     } else if (waits) {
         bulkhead_end_early_(b, &s, job, BULKHEAD_FAILED);
     }
-    if (waits) {
-        bulkhead_grant_(b, &s);
-    }
     blocked->told &= off;
     bulkhead_unlock_(b, &s);
     return off;
@@ -7680,19 +7645,17 @@ PLIM_RARE_ bool bulkhead_recall_(bulkhead *b, bulkhead_job *job, const bulkhead_
 PLIM_RARE_ int bulkhead_await_own_(bulkhead *b, bulkhead_job *job, int64_t until,
                                    bulkhead_blocked_ *blocked)
 {
-    bulkhead_await_ self;
     if (bulkhead_is_done_soon_(job, until) &&
         plim_load_acquire_(&job->entry_.phase) == BULKHEAD_DONE_) {
         return 0;
     }
     bulkhead_section_ s = bulkhead_lock_(b);
     const bool past = bulkhead_is_past_(job, true);
-    const bool told = blocked->told;
-    if (!past && !told) {
-        bulkhead_join_(job, &self, NULL, true);
+    if (!past && !blocked->told) {
+        return bulkhead_sleep_(b, &s, job, bulkhead_left_(until), true, NULL, NULL);
     }
     bulkhead_unlock_(b, &s);
-    return past ? 0 : told ? EDEADLK : bulkhead_sleep_(b, job, &self, bulkhead_left_(until));
+    return past ? 0 : EDEADLK;
 }
 
 PLIM_SLOW_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *arg, int *result)
@@ -7830,7 +7793,6 @@ PLIM_SLOW_ bool bulkhead_give_up_permit_(plim_await_ *self)
     if (!caller->gone) {
         bulkhead_dequeue_(b, &s, &caller->entry);
     }
-    bulkhead_grant_(b, &s); /* its place may be somebody's */
     b->slow->unlock(b, &s);
     return true;
 }
@@ -7981,7 +7943,6 @@ PLIM_RARE_ void bulkhead_resize_to_(bulkhead *b, bulkhead_section_ *s, uint64_t 
     plim_store_relaxed_(&b->permits, permits);
     PLIM_PROBE_(limit, b, permits);
     b->shrunk |= permits < before;
-    bulkhead_grant_(b, s);
     bulkhead_staff_(b, s);
     if (b->crew.threads - b->stuck > plim_load_relaxed_(&b->most)) { /* some are to go */
         plim_crew_rouse_all_(&b->crew, &s->woken);
@@ -8018,26 +7979,16 @@ PLIM_SLOW_ int bulkhead_resize_(bulkhead *b, int32_t permits, int32_t queue)
 
 PLIM_SLOW_ int bulkhead_wait_idle_(bulkhead *b, int64_t timeout_ns)
 {
-    plim_waiter_ self;
     bulkhead_section_ s = bulkhead_lock_(b);
-    bool quiet = bulkhead_is_quiet_(b, &s);
-    int error = quiet                             ? 0
-                : bulkhead_inside_(b, timeout_ns) ? EDEADLK
-                : timeout_ns <= 0                 ? ETIMEDOUT
-                                                  : 0;
+    const bool quiet = bulkhead_is_quiet_(b, &s);
+    const int error = quiet                             ? 0
+                      : bulkhead_inside_(b, timeout_ns) ? EDEADLK
+                      : timeout_ns <= 0                 ? ETIMEDOUT
+                                                        : 0;
     if (error == 0 && !quiet) {
-        plim_waiter_init_(&self);
-        plim_append_(&b->quiet, &self.node);
+        return bulkhead_wait_in_(b, &s, &b->quiet, timeout_ns, true);
     }
     bulkhead_unlock_(b, &s);
-    if (error == 0 && !quiet) {
-        error = plim_sleep_(&self, timeout_ns, true);
-        if (error == ETIMEDOUT) {
-            s = bulkhead_lock_(b);
-            plim_unlink_(&b->quiet, &self.node);
-            bulkhead_unlock_(b, &s);
-        }
-    }
     return error;
 }
 
@@ -8077,22 +8028,6 @@ PLIM_SLOW_ void bulkhead_abort_(bulkhead *b, bulkhead_section_ *s)
     }
 }
 
-/* Waits for the end of a bulkhead that is closing; ends the section. */
-PLIM_RARE_ int bulkhead_await_end_(bulkhead *b, bulkhead_section_ *s, int64_t timeout_ns)
-{
-    plim_waiter_ self;
-    plim_waiter_init_(&self);
-    plim_append_(&b->ends, &self.node);
-    bulkhead_unlock_(b, s);
-    int error = plim_sleep_(&self, timeout_ns, true);
-    if (error == ETIMEDOUT) {
-        *s = bulkhead_lock_(b);
-        plim_unlink_(&b->ends, &self.node);
-        bulkhead_unlock_(b, s);
-    }
-    return error;
-}
-
 PLIM_SLOW_ int bulkhead_close_(bulkhead *b, int how, int64_t timeout_ns)
 {
     if (how != BULKHEAD_DRAIN && how != BULKHEAD_ABORT) {
@@ -8113,11 +8048,11 @@ PLIM_SLOW_ int bulkhead_close_(bulkhead *b, int how, int64_t timeout_ns)
     if (how == BULKHEAD_ABORT) {
         bulkhead_abort_(b, &s);
     }
-    int error = bulkhead_await_end_(b, &s, timeout_ns);
+    int error = bulkhead_wait_in_(b, &s, &b->ends, timeout_ns, true);
     if (error == ETIMEDOUT && timeout_ns > 0) {
         s = bulkhead_lock_(b);
         bulkhead_abort_(b, &s);
-        error = bulkhead_await_end_(b, &s, 0);
+        error = bulkhead_wait_in_(b, &s, &b->ends, 0, false);
     }
     return error;
 }
@@ -8134,7 +8069,7 @@ PLIM_SLOW_ int bulkhead_destroy_(bulkhead *b)
     }
     s.word |= BULKHEAD_CLOSED_;
     bulkhead_advance_(b, PLIM_DRAINING_);
-    bulkhead_await_end_(b, &s, PLIM_FOREVER);
+    bulkhead_wait_in_(b, &s, &b->ends, PLIM_FOREVER, true);
     plim_crew_dismiss_(&b->crew);
     if (plim_load_relaxed_(&b->watch.made) == BULKHEAD_MADE_) {
         plim_worker_join_(b->watch.thread);
@@ -8210,17 +8145,13 @@ PLIM_SLOW_ bulkhead_stats bulkhead_snapshot_(bulkhead *b)
 /* A function, so that a file that does not initialise a bulkhead has no table either. */
 static inline const bulkhead_slow_ *bulkhead_slow_functions_(void)
 {
-    static const bulkhead_slow_ functions = {bulkhead_enter_slow_,   bulkhead_entered_,
-                                             bulkhead_leave_slow_,   bulkhead_leave_hooked_,
-                                             bulkhead_take_slow_,    bulkhead_invoke_async_,
-                                             bulkhead_ran_,          bulkhead_submit_,
-                                             bulkhead_submit_for_,   bulkhead_wait_slow_,
-                                             bulkhead_reclaim_slow_, bulkhead_cancel_,
-                                             bulkhead_finish_,       bulkhead_resize_,
-                                             bulkhead_wait_idle_,    bulkhead_close_,
-                                             bulkhead_destroy_,      bulkhead_snapshot_,
-                                             bulkhead_run_errand_,   plim_here_,
-                                             bulkhead_lock_,         bulkhead_unlock_};
+    static const bulkhead_slow_ functions = {
+        bulkhead_enter_slow_, bulkhead_entered_,      bulkhead_leave_slow_, bulkhead_leave_hooked_,
+        bulkhead_take_slow_,  bulkhead_invoke_async_, bulkhead_ran_,        bulkhead_submit_,
+        bulkhead_submit_for_, bulkhead_wait_slow_,    bulkhead_cancel_,     bulkhead_finish_,
+        bulkhead_resize_,     bulkhead_wait_idle_,    bulkhead_close_,      bulkhead_destroy_,
+        bulkhead_snapshot_,   bulkhead_run_errand_,   plim_here_,           bulkhead_lock_,
+        bulkhead_unlock_};
     return &functions;
 }
 

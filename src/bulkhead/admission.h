@@ -229,7 +229,10 @@ static inline void bulkhead_number_it_(bulkhead *b, bulkhead_job *job)
     plim_store_relaxed_(&job->marks_, ++b->numbers * BULKHEAD_NUMBER_ONE_);
 }
 
-/* Lets in those who may. Every section calls it that may have changed who they are. */
+/* Lets in those who may: the first in the queue get the permits that are free, and the first
+ * submitters the places. Whoever it was that changed who they are: each frozen section does it when
+ * it begins and when it ends. A section that goes on with what becomes ready by that does it in
+ * between, too. */
 PLIM_RARE_ void bulkhead_grant_slow_(bulkhead *b, bulkhead_section_ *s)
 {
     int64_t left = bulkhead_available_(s->word);
@@ -278,7 +281,7 @@ PLIM_RARE_ void bulkhead_grant_slow_(bulkhead *b, bulkhead_section_ *s)
 /* In a frozen section. */
 static inline void bulkhead_grant_(bulkhead *b, bulkhead_section_ *s)
 {
-    if (b->queue.first != NULL || b->room.first != NULL) {
+    if ((b->queue.first != NULL && bulkhead_available_(s->word) > 0) || b->room.first != NULL) {
         bulkhead_grant_slow_(b, s);
     }
 }

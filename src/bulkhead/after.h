@@ -32,7 +32,6 @@ PLIM_RARE_ int bulkhead_entry_refused_(bulkhead *b, const bulkhead_past_ *mine)
         } else {
             bulkhead_end_early_(b, &s, job, BULKHEAD_ABORTED);
         }
-        bulkhead_grant_(b, &s);
     }
     bulkhead_unlock_(b, &s);
     return error;

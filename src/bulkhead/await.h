@@ -85,7 +85,6 @@ PLIM_SLOW_ bool bulkhead_give_up_permit_(plim_await_ *self)
     if (!caller->gone) {
         bulkhead_dequeue_(b, &s, &caller->entry);
     }
-    bulkhead_grant_(b, &s); /* its place may be somebody's */
     b->slow->unlock(b, &s);
     return true;
 }

@@ -162,7 +162,7 @@ static inline int bulkhead_wait(bulkhead_job *job, int64_t timeout_ns)
     if (plim_load_relaxed_(&job->entry_.phase) == BULKHEAD_ROOM_) {
         return EINVAL; /* its submitter waits: it is not submitted yet */
     }
-    return timeout_ns <= 0 ? ETIMEDOUT : job->bulkhead_->slow->wait(job, timeout_ns);
+    return timeout_ns <= 0 ? ETIMEDOUT : job->bulkhead_->slow->wait(job, timeout_ns, false);
 }
 
 static inline int bulkhead_reclaim(bulkhead_job *job, int64_t timeout_ns)
@@ -175,7 +175,7 @@ static inline int bulkhead_reclaim(bulkhead_job *job, int64_t timeout_ns)
     }
     return plim_load_acquire_(&job->entry_.phase) == BULKHEAD_DONE_
                ? 0
-               : job->bulkhead_->slow->reclaim(job, timeout_ns);
+               : job->bulkhead_->slow->wait(job, timeout_ns, true);
 }
 
 static inline bool bulkhead_job_cancelled(const bulkhead_job *job)

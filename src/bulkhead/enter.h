@@ -83,7 +83,6 @@ PLIM_RARE_ int bulkhead_queue_up_(bulkhead *b, bulkhead_caller_ *self, int64_t t
         } else if (!self->gone) {
             bulkhead_dequeue_(b, &s, &self->entry);
         }
-        bulkhead_grant_(b, &s); /* our place may be somebody's */
         bulkhead_unlock_(b, &s);
         if (answer != BULKHEAD_NUDGED_) {
             return answer;
@@ -161,7 +160,6 @@ PLIM_SLOW_ int bulkhead_leave_slow_(bulkhead *b)
     int error = bulkhead_is_held_(b, s.word) ? 0 : EPERM;
     if (error == 0) {
         s.word += BULKHEAD_PERMIT_ONE_;
-        bulkhead_grant_(b, &s);
     }
     bulkhead_unlock_(b, &s);
     return error;

@@ -57,10 +57,7 @@ PLIM_RARE_ void bulkhead_decide_attempt_(bulkhead *b, bulkhead_section_ *s,
         plim_store_relaxed_(&job->entry_.phase, BULKHEAD_FINISHING_);
         bulkhead_unlock_(b, s);
         bulkhead_tell_end_(b, end);
-        *s = bulkhead_hold_(b, PLIM_SOON_);
-        if (frozen || b->watched) {
-            bulkhead_freeze_(b, s);
-        }
+        *s = bulkhead_lock_as_(b, PLIM_SOON_, frozen);
         plim_store_relaxed_(&job->entry_.phase, BULKHEAD_ENDING_);
         end->calls = false;
     }
@@ -134,9 +131,10 @@ PLIM_RARE_ bulkhead_job *bulkhead_end_attempt_(bulkhead *b, bulkhead_stay_ *self
     if (end->what != BULKHEAD_LEFT_) {
         const bool again =
             !thread_ends && bulkhead_end_asks_(b, result) && bulkhead_may_retry_(b, job, result);
-        s = bulkhead_hold_(b, worker != NULL ? PLIM_LATER_ : PLIM_SOON_);
-        if (worker == NULL || b->watched || again || bulkhead_is_stuck_(job)) {
-            bulkhead_freeze_(b, &s);
+        s = bulkhead_lock_as_(b, worker != NULL ? PLIM_LATER_ : PLIM_SOON_,
+                              worker == NULL || again);
+        if (bulkhead_is_stuck_(job)) {
+            bulkhead_freeze_unless_(b, &s);
         }
         if (worker == NULL) {
             plim_unlink_(&b->running, &job->entry_.node); /* it may be gone after this section */
@@ -174,7 +172,7 @@ PLIM_RARE_ bulkhead_job *bulkhead_end_attempt_(bulkhead *b, bulkhead_stay_ *self
 PLIM_SLOW_ int bulkhead_finish_(bulkhead_job *job, int result)
 {
     bulkhead *b = job->bulkhead_;
-    bulkhead_section_ s = bulkhead_hold_(b, PLIM_SOON_);
+    bulkhead_section_ s = bulkhead_lock_as_(b, PLIM_SOON_, false);
     const bool runs = plim_load_relaxed_(&job->entry_.phase) == BULKHEAD_RUNNING_;
     const bool away = (job->later_ & BULKHEAD_AWAY_) != 0;
     const bool fits = (runs || bulkhead_is_stuck_(job)) && (job->later_ & BULKHEAD_FINISHED_) == 0;

@@ -108,7 +108,6 @@ PLIM_RARE_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine)
         if (bulkhead_able_(b, true) != 0 || !bulkhead_give_up_(b, &s, mine)) {
             error = 0;
         }
-        bulkhead_grant_(b, &s); /* callers who wait */
     }
     bulkhead_unlock_(b, &s);
     return error;

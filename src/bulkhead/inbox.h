@@ -160,21 +160,11 @@ static inline bool bulkhead_has_permit_(const bulkhead *b, const bulkhead_sectio
     return b->spare != 0 || bulkhead_available_(word) > 0;
 }
 
-/* A job has come late, and a permit was free already. */
-PLIM_SLOW_ void bulkhead_let_late_in_(bulkhead *b, bulkhead_section_ *s)
-{
-    if (s->frozen) { /* it came after that */
-        bulkhead_grant_(b, s);
-    } else {
-        bulkhead_freeze_(b, s); /* which lets it in, too */
-    }
-}
-
 PLIM_RARE_ void bulkhead_leave_summons_(bulkhead *b, bulkhead_section_ *s)
 {
     if (b->crew.searching == 0) {
         if (b->queue.first != NULL && bulkhead_has_permit_(b, s)) {
-            bulkhead_let_late_in_(b, s); /* it came with the one that the worker took */
+            bulkhead_freeze_unless_(b, s); /* it came with the one that the worker took */
         } else if (!s->frozen && b->summons != BULKHEAD_SUMMON_NONE_ && b->spare == 0) {
             return; /* nothing has changed, see above */
         }
@@ -212,13 +202,6 @@ PLIM_SLOW_ void bulkhead_freeze_(bulkhead *b, bulkhead_section_ *s)
     }
     b->spare = b->unreported = 0;
     bulkhead_grant_(b, s);
-}
-
-static inline void bulkhead_freeze_unless_(bulkhead *b, bulkhead_section_ *s)
-{
-    if (!s->frozen) {
-        bulkhead_freeze_(b, s);
-    }
 }
 
 /* Tells the word, which is not ours, of the places that are free. Relaxed: with a place goes

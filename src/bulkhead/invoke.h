@@ -25,9 +25,6 @@ PLIM_RARE_ bool bulkhead_recall_(bulkhead *b, bulkhead_job *job, const bulkhead_
     } else if (waits) {
         bulkhead_end_early_(b, &s, job, BULKHEAD_FAILED);
     }
-    if (waits) {
-        bulkhead_grant_(b, &s);
-    }
     blocked->told &= off;
     bulkhead_unlock_(b, &s);
     return off;
@@ -38,19 +35,17 @@ PLIM_RARE_ bool bulkhead_recall_(bulkhead *b, bulkhead_job *job, const bulkhead_
 PLIM_RARE_ int bulkhead_await_own_(bulkhead *b, bulkhead_job *job, int64_t until,
                                    bulkhead_blocked_ *blocked)
 {
-    bulkhead_await_ self;
     if (bulkhead_is_done_soon_(job, until) &&
         plim_load_acquire_(&job->entry_.phase) == BULKHEAD_DONE_) {
         return 0;
     }
     bulkhead_section_ s = bulkhead_lock_(b);
     const bool past = bulkhead_is_past_(job, true);
-    const bool told = blocked->told;
-    if (!past && !told) {
-        bulkhead_join_(job, &self, NULL, true);
+    if (!past && !blocked->told) {
+        return bulkhead_sleep_(b, &s, job, bulkhead_left_(until), true, NULL, NULL);
     }
     bulkhead_unlock_(b, &s);
-    return past ? 0 : told ? EDEADLK : bulkhead_sleep_(b, job, &self, bulkhead_left_(until));
+    return past ? 0 : EDEADLK;
 }
 
 PLIM_SLOW_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *arg, int *result)

@@ -119,16 +119,27 @@ static inline void bulkhead_leave_job_waiters_(bulkhead *b, bulkhead_job *job,
     *at = self->next;
 }
 
-/* Sleeps until that end, or as long as it may: 0, ETIMEDOUT, EDEADLK. If its wait was ended,
- * the job may be gone, and so may the bulkhead. */
-PLIM_RARE_ int bulkhead_sleep_(bulkhead *b, bulkhead_job *job, bulkhead_await_ *self,
-                               int64_t timeout_ns)
+/* Ends the section, and waits for the end of the job: 0, ETIMEDOUT, EDEADLK. `blocked`: who waits, if
+ * that is not known yet, or NULL. If the wait was ended, the job may be gone, and so may the
+ * bulkhead. */
+PLIM_SLOW_ int bulkhead_sleep_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                               int64_t timeout_ns, bool returned, plim_place_ *here,
+                               bulkhead_blocked_ *blocked)
 {
-    int error = plim_sleep_(&self->waiter, timeout_ns, false);
+    bulkhead_await_ self;
+    bulkhead_join_(job, &self, here, returned);
+    if (blocked != NULL) {
+        bulkhead_block_(b, s, blocked, job, &self.waiter);
+    }
+    bulkhead_unlock_(b, s);
+    const int error = plim_sleep_(&self.waiter, timeout_ns, false);
     if (error == ETIMEDOUT) {
-        bulkhead_section_ s = bulkhead_lock_(b);
-        bulkhead_leave_job_waiters_(b, job, self);
-        bulkhead_unlock_(b, &s);
+        *s = bulkhead_lock_(b);
+        bulkhead_leave_job_waiters_(b, job, &self);
+        bulkhead_unlock_(b, s);
+    }
+    if (blocked != NULL) {
+        bulkhead_unblock_(b, blocked);
     }
     return error;
 }
@@ -147,18 +158,32 @@ PLIM_RARE_ bulkhead_section_ bulkhead_lock_to_wait_(bulkhead *b)
 
 /* Would nobody be left to go on, if that waited for the job? Not if the job has timed out, and its
  * done is being called. */
-PLIM_RARE_ bool bulkhead_is_too_deep_for_(const bulkhead *b, const bulkhead_section_ *s,
+PLIM_SLOW_ bool bulkhead_is_too_deep_for_(const bulkhead *b, const bulkhead_section_ *s,
                                           const bulkhead_job *job, const bulkhead_blocked_ *self)
 {
     return plim_load_relaxed_(&job->entry_.phase) < BULKHEAD_STUCK_ &&
            bulkhead_is_too_deep_(b, s, self);
 }
 
-PLIM_SLOW_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
+/* Would that thread wait for itself, if it waited for the job, or (`returned`) for its body? */
+PLIM_RARE_ bool bulkhead_never_ends_(const bulkhead *b, const bulkhead_section_ *s,
+                                     const bulkhead_job *job, const bulkhead_blocked_ *self,
+                                     bool returned)
 {
-    bulkhead *b = job->bulkhead_;
+    const uint64_t phase = plim_load_relaxed_(&job->entry_.phase);
+    return bulkhead_waits_for_us_(b, job) ||
+           (returned ? bulkhead_is_too_deep_(b, s, self)
+                     : bulkhead_is_too_deep_for_(b, s, job, self)) ||
+           (phase < BULKHEAD_RUNNING_ && bulkhead_keeps_others_(b)) ||
+           (phase == BULKHEAD_RUNNING_ && bulkhead_is_executor_(b)); /* it is away */
+}
+
+/* Waits for the end of the job, or (`returned`) of its body: 0, ETIMEDOUT, EDEADLK. */
+PLIM_SLOW_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns, bool returned)
+{
+    bulkhead *b = job->bulkhead_; /* is there as long as the body runs */
     const int64_t until = bulkhead_until_(timeout_ns);
-    if (bulkhead_is_done_soon_(job, until)) {
+    if (!returned && bulkhead_is_done_soon_(job, until)) {
         return 0;
     }
     /* Before we sleep on the job, while it cannot go: a thread that nobody waits for has none. */
@@ -166,47 +191,17 @@ PLIM_SLOW_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns)
     if (!plim_may_wait_(here, &job->goal_, NULL)) {
         return EDEADLK;
     }
-    bulkhead_await_ self;
     bulkhead_section_ s = bulkhead_lock_to_wait_(b);
-    uint64_t phase = plim_load_relaxed_(&job->entry_.phase);
     bulkhead_blocked_ blocked = bulkhead_blocked_here_(b, timeout_ns);
-    bool past = bulkhead_is_past_(job, false);
-    bool never = bulkhead_waits_for_us_(b, job) ||
-                 bulkhead_is_too_deep_for_(b, &s, job, &blocked) ||
-                 (phase < BULKHEAD_RUNNING_ && bulkhead_keeps_others_(b)) ||
-                 (phase == BULKHEAD_RUNNING_ && bulkhead_is_executor_(b)); /* it is away */
-    int error = past ? 0 : never ? EDEADLK : 0;
-    if (!past && !never) {
-        bulkhead_join_(job, &self, here, false);
-        bulkhead_block_(b, &s, &blocked, job, &self.waiter);
-    }
-    bulkhead_unlock_(b, &s);
-    if (!past && !never) {
-        error = bulkhead_sleep_(b, job, &self, bulkhead_left_(until));
-        bulkhead_unblock_(b, &blocked);
+    const bool past = bulkhead_is_past_(job, returned);
+    int error = 0;
+    if (past || bulkhead_never_ends_(b, &s, job, &blocked, returned)) {
+        bulkhead_unlock_(b, &s);
+        error = past ? 0 : EDEADLK;
+    } else {
+        error = bulkhead_sleep_(b, &s, job, bulkhead_left_(until), returned, here, &blocked);
     }
     plim_wait_over_(here);
-    return error;
-}
-
-PLIM_SLOW_ int bulkhead_reclaim_slow_(bulkhead_job *job, int64_t timeout_ns)
-{
-    bulkhead_await_ self;
-    bulkhead *b = job->bulkhead_; /* is there as long as the body runs */
-    bulkhead_section_ s = bulkhead_lock_(b);
-    bulkhead_blocked_ blocked = bulkhead_blocked_here_(b, timeout_ns);
-    bool past = bulkhead_is_past_(job, true);
-    bool never = bulkhead_is_ours_(b, job) || bulkhead_is_too_deep_(b, &s, &blocked);
-    int error = past ? 0 : never ? EDEADLK : 0;
-    if (!past && !never) {
-        bulkhead_join_(job, &self, NULL, true);
-        bulkhead_block_(b, &s, &blocked, job, &self.waiter);
-    }
-    bulkhead_unlock_(b, &s);
-    if (!past && !never) {
-        error = bulkhead_sleep_(b, job, &self, timeout_ns);
-        bulkhead_unblock_(b, &blocked);
-    }
     return error;
 }
 
@@ -227,7 +222,6 @@ PLIM_SLOW_ int bulkhead_cancel_(bulkhead *b, bulkhead_job *job)
     }
     if (error == 0) {
         bulkhead_end_early_(b, &s, job, BULKHEAD_CANCELLED);
-        bulkhead_grant_(b, &s);
     }
     bulkhead_unlock_(b, &s);
     return error;

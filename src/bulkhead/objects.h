@@ -149,8 +149,7 @@ typedef struct bulkhead_slow_ {
     void (*ran)(bulkhead *b, int64_t since, int result);
     int (*submit)(bulkhead *b, bulkhead_job *job);
     int (*submit_for)(bulkhead *b, bulkhead_job *job, int64_t timeout_ns);
-    int (*wait)(bulkhead_job *job, int64_t timeout_ns);
-    int (*reclaim)(bulkhead_job *job, int64_t timeout_ns);
+    int (*wait)(bulkhead_job *job, int64_t timeout_ns, bool returned);
     int (*cancel)(bulkhead *b, bulkhead_job *job);
     int (*finish)(bulkhead_job *job, int result);
     int (*resize)(bulkhead *b, int32_t permits, int32_t queue);

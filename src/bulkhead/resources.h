@@ -26,7 +26,6 @@ PLIM_RARE_ bool bulkhead_worker_starts_(bulkhead_worker_ *self)
 {
     bulkhead *b = self->owner;
     for (int64_t pause = PLIM_MS(1);; pause = pause < PLIM_MS(500) ? pause * 2 : PLIM_S(1)) {
-        plim_waiter_ waiter;
         int error = 0;
         if (b->fixed.worker_start != NULL) {
             error = b->fixed.worker_start(b->fixed.user, self->index, &self->resource);
@@ -35,7 +34,6 @@ PLIM_RARE_ bool bulkhead_worker_starts_(bulkhead_worker_ *self)
             bulkhead_tell_(b, BULKHEAD_EVENT_WORKER_FAILED, bulkhead_no_job_(), BULKHEAD_PENDING,
                            error, 0);
         }
-        plim_waiter_init_(&waiter);
         bulkhead_section_ s = bulkhead_lock_(b);
         bool quit = b->stage == PLIM_OVER_;
         if (error == 0) {
@@ -46,18 +44,12 @@ PLIM_RARE_ bool bulkhead_worker_starts_(bulkhead_worker_ *self)
             bulkhead_leave_threads_(b, self);
             bulkhead_unsettle_(b, self);
         } else {
-            plim_append_(&b->failing, &waiter.node);
+            bulkhead_wait_in_(b, &s, &b->failing, pause, false);
+            continue;
         }
         bulkhead_unlock_(b, &s);
-        if (error == 0 || quit) {
-            self->started = error == 0;
-            return self->started;
-        }
-        if (plim_sleep_(&waiter, pause, false) == ETIMEDOUT) {
-            s = bulkhead_lock_(b);
-            plim_unlink_(&b->failing, &waiter.node);
-            bulkhead_unlock_(b, &s);
-        }
+        self->started = error == 0;
+        return self->started;
     }
 }
 

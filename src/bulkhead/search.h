@@ -21,10 +21,6 @@ PLIM_FAST_ bulkhead_job *bulkhead_take_job_fast_(bulkhead *b, bulkhead_section_ 
                                                  bulkhead_worker_ *self)
 {
     bulkhead_job *job = bulkhead_first_(b, s);
-    if (!PLIM_LIKELY_(job != NULL) && b->queue.first != NULL && bulkhead_has_permit_(b, s)) {
-        bulkhead_let_late_in_(b, s);
-        job = bulkhead_pick_(b);
-    }
     if (job == NULL) {
         return NULL;
     }
@@ -70,10 +66,7 @@ PLIM_SLOW_ bulkhead_job *bulkhead_search_(bulkhead_worker_ *self, bool look)
     plim_waiter_ idle;
     for (bool leaves = false;; look = true) {
         bulkhead_look_(b, look && !leaves);
-        bulkhead_section_ s = bulkhead_hold_(b, PLIM_SOON_);
-        if (b->watched) { /* whoever waits for our end has left it so */
-            bulkhead_freeze_(b, &s);
-        }
+        bulkhead_section_ s = bulkhead_lock_as_(b, PLIM_SOON_, false);
         bulkhead_settle_(b, self);
         if (leaves) {
             plim_unlink_(&b->crew.parked, &idle.node);

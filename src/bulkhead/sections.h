@@ -29,15 +29,31 @@ PLIM_FAST_ bulkhead_section_ bulkhead_hold_(bulkhead *b, int pauses)
     return s;
 }
 
-/* Makes it a frozen one. inbox.h has it, and says what it does. */
+/* Makes it a frozen one. inbox.h says what that does. */
 PLIM_SLOW_ void bulkhead_freeze_(bulkhead *b, bulkhead_section_ *s);
 
-/* Begins a frozen section. A function, as its end is: or half of the code would be copies. */
+static inline void bulkhead_freeze_unless_(bulkhead *b, bulkhead_section_ *s)
+{
+    if (!s->frozen) {
+        bulkhead_freeze_(b, s);
+    }
+}
+
+/* Begins one that is frozen if it has to be: if that is said, or if any change concerns a thread
+ * that waits. A function, as its end is: or half of the code would be copies. */
+PLIM_SLOW_ bulkhead_section_ bulkhead_lock_as_(bulkhead *b, int pauses, bool frozen)
+{
+    bulkhead_section_ s = bulkhead_hold_(b, pauses);
+    if (frozen || b->watched) {
+        bulkhead_freeze_(b, &s);
+    }
+    return s;
+}
+
+/* Begins a frozen one. */
 PLIM_SLOW_ bulkhead_section_ bulkhead_lock_(bulkhead *b)
 {
-    bulkhead_section_ s = bulkhead_hold_(b, PLIM_SOON_);
-    bulkhead_freeze_(b, &s);
-    return s;
+    return bulkhead_lock_as_(b, PLIM_SOON_, true);
 }
 
 /* Nothing runs, waits or is about to: what wait_idle waits for. */
@@ -126,6 +142,9 @@ static inline bool bulkhead_is_staffed_(const bulkhead *b)
            b->blocked.first == NULL;
 }
 
+/* Lets in those who may: see admission.h. */
+static inline void bulkhead_grant_(bulkhead *b, bulkhead_section_ *s);
+
 /* Sees to it that no job is left in the inbox, as long as nobody searches: see inbox.h. */
 PLIM_RARE_ void bulkhead_leave_summons_(bulkhead *b, bulkhead_section_ *s);
 
@@ -134,6 +153,9 @@ PLIM_RARE_ void bulkhead_break_(bulkhead *b, bulkhead_section_ *s);
 /* Ends the section. bulkhead_after_ does what it has left to do, and must follow. */
 PLIM_RARE_ void bulkhead_let_go_(bulkhead *b, bulkhead_section_ *s)
 {
+    if (s->frozen) {
+        bulkhead_grant_(b, s);
+    }
     if (b->fixed.crewed && (b->crew.searching == 0 || b->summons != 0)) {
         bulkhead_leave_summons_(b, s);
     }
@@ -172,6 +194,24 @@ PLIM_SLOW_ void bulkhead_unlock_(bulkhead *b, bulkhead_section_ *s)
 {
     bulkhead_let_go_(b, s);
     bulkhead_after_(b, s);
+}
+
+/* Ends the section, and sleeps in that list until another thread ends the wait: its answer; or
+ * ETIMEDOUT. */
+PLIM_SLOW_ int bulkhead_wait_in_(bulkhead *b, bulkhead_section_ *s, plim_list_ *list,
+                                 int64_t timeout_ns, bool looks)
+{
+    plim_waiter_ self;
+    plim_waiter_init_(&self);
+    plim_append_(list, &self.node);
+    bulkhead_unlock_(b, s);
+    const int answer = plim_sleep_(&self, timeout_ns, looks);
+    if (answer == ETIMEDOUT) {
+        *s = bulkhead_lock_(b);
+        plim_unlink_(list, &self.node);
+        bulkhead_unlock_(b, s);
+    }
+    return answer;
 }
 
 /* The time of the section. It looks at the clock once: an attempt ends as the next one begins. */

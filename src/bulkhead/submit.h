@@ -44,7 +44,6 @@ PLIM_RARE_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhead_
         *s = bulkhead_lock_(b);
         if (error == ETIMEDOUT) {
             plim_unlink_(&b->room, &self.waiter.node);
-            bulkhead_grant_(b, s); /* one behind us may need less: a permit, not a place */
         }
         plim_store_relaxed_(&job->entry_.phase, phase);
         bulkhead_unlock_(b, s);
@@ -88,7 +87,6 @@ PLIM_SLOW_ void bulkhead_take_back_(bulkhead *b, bool admitted)
     bulkhead_section_ s = bulkhead_lock_(b);
     s.word += admitted ? BULKHEAD_PERMIT_ONE_ : 0;
     s.word -= admitted ? 0 : BULKHEAD_QUEUED_ONE_;
-    bulkhead_grant_(b, &s);
     bulkhead_unlock_(b, &s);
 }
 

@@ -37,11 +37,9 @@ PLIM_RARE_ void bulkhead_due_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *j
             bulkhead_arm_(b, s, job, plim_deadline_(now, job->start_within_ns));
         }
         bulkhead_let_in_(b, s, job);
-        bulkhead_grant_(b, s); /* if it got a permit, its place is free */
     } else {
         bulkhead_withdraw_(b, s, job); /* from the queue, or from those that are ready */
         bulkhead_end_early_(b, s, job, BULKHEAD_EXPIRED);
-        bulkhead_grant_(b, s);
     }
 }
 
@@ -72,9 +70,7 @@ PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
     plim_worker_begins_(b->fixed.name);
     bulkhead_stay_begins_(b, &self, BULKHEAD_SUPERVISES_, plim_here_());
     for (bool quit = false; !quit;) {
-        plim_waiter_ waiter;
         bulkhead_told_ told = {bulkhead_no_job_(), 0, false};
-        plim_waiter_init_(&waiter);
         int64_t now = plim_now_();
         bulkhead_section_ s = bulkhead_lock_(b);
         bulkhead_job *due = bulkhead_take_due_(b, now);
@@ -89,19 +85,15 @@ PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
         until = until < b->watch.look ? until : b->watch.look;
         if (sleeps) {
             b->watch.until = until;
-            plim_append_(&b->watch.asleep, &waiter.node);
+            until = until == PLIM_FOREVER ? until : until - now;
+            bulkhead_wait_in_(b, &s, &b->watch.asleep, until, false);
+            continue;
         }
         bulkhead_unlock_(b, &s);
         if (told.some) {
             bulkhead_tell_(b, BULKHEAD_EVENT_TIMED_OUT, told.about, BULKHEAD_TIMED_OUT, 0,
                            told.attempt);
             bulkhead_idle_(b);
-        }
-        if (sleeps && plim_sleep_(&waiter, until == PLIM_FOREVER ? PLIM_FOREVER : until - now,
-                                  false) == ETIMEDOUT) {
-            s = bulkhead_lock_(b);
-            plim_unlink_(&b->watch.asleep, &waiter.node);
-            bulkhead_unlock_(b, &s);
         }
     }
     plim_hold_ends_(&self.hold, plim_here_());
@@ -113,11 +105,7 @@ PLIM_RARE_ int bulkhead_supervise_(bulkhead *b)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
     while (plim_load_relaxed_(&b->watch.made) == BULKHEAD_BEING_MADE_) { /* by another thread */
-        plim_waiter_ self;
-        plim_waiter_init_(&self);
-        plim_append_(&b->watch.asleep, &self.node);
-        bulkhead_unlock_(b, &s);
-        plim_sleep_(&self, PLIM_FOREVER, false);
+        bulkhead_wait_in_(b, &s, &b->watch.asleep, PLIM_FOREVER, false);
         s = bulkhead_lock_(b);
     }
     const bool makes = plim_load_relaxed_(&b->watch.made) == BULKHEAD_NOT_MADE_;

@@ -12,46 +12,31 @@ static inline bulkhead_outcome bulkhead_stopped_(const bulkhead *b, const bulkhe
 
 /* Waits until then, for the time of the job; less if there is no point any more. `accepted`: not by
  * a close, but only by what stops the job. */
-PLIM_RARE_ void bulkhead_rest_(bulkhead *b, const bulkhead_job *job, int64_t until, bool accepted)
+PLIM_SLOW_ void bulkhead_rest_(bulkhead *b, const bulkhead_job *job, int64_t until, bool accepted)
 {
-    for (bool rests = plim_now_() < until; rests; rests = plim_now_() < until) {
-        plim_waiter_ self;
-        plim_waiter_init_(&self);
+    bool rests = true;
+    while (rests && plim_now_() < until) {
         bulkhead_section_ s = bulkhead_lock_(b);
         rests = accepted ? bulkhead_stopped_(b, job) == BULKHEAD_PENDING : b->stage == PLIM_OPEN_;
         if (rests) {
-            plim_append_(&b->resting, &self.node);
-        }
-        bulkhead_unlock_(b, &s);
-        if (!rests) {
-            return;
-        }
-        if (plim_sleep_(&self, bulkhead_left_(until), false) == ETIMEDOUT) {
-            s = bulkhead_lock_(b);
-            plim_unlink_(&b->resting, &self.node);
+            bulkhead_wait_in_(b, &s, &b->resting, bulkhead_left_(until), false);
+        } else {
             bulkhead_unlock_(b, &s);
         }
     }
 }
 
 /* Run has returned BULKHEAD_LATER: waits until the job is finished, and returns with what. */
-PLIM_RARE_ int bulkhead_await_finish_(bulkhead *b, const bulkhead_job *job)
+PLIM_SLOW_ int bulkhead_await_finish_(bulkhead *b, const bulkhead_job *job)
 {
-    for (;;) {
-        plim_waiter_ self;
-        plim_waiter_init_(&self);
-        bulkhead_section_ s = bulkhead_lock_(b);
-        const bool finished = (job->later_ & BULKHEAD_FINISHED_) != 0;
-        const int result = job->result;
-        if (!finished) {
-            plim_append_(&b->resting, &self.node);
-        }
-        bulkhead_unlock_(b, &s);
-        if (finished) {
-            return result;
-        }
-        plim_sleep_(&self, PLIM_FOREVER, true); /* others are woken with it, and look again */
+    bulkhead_section_ s = bulkhead_lock_(b);
+    while ((job->later_ & BULKHEAD_FINISHED_) == 0) { /* others are woken with it, and look again */
+        bulkhead_wait_in_(b, &s, &b->resting, PLIM_FOREVER, true);
+        s = bulkhead_lock_(b);
     }
+    const int result = job->result;
+    bulkhead_unlock_(b, &s);
+    return result;
 }
 
 /* Makes an attempt, unless there is no point any more, and says what its end is for the job. The
@@ -63,7 +48,6 @@ PLIM_RARE_ int bulkhead_attempt_here_(bulkhead *b, bulkhead_job *job, bool permi
     if (stopped != BULKHEAD_PENDING) {
         s.word += permit ? BULKHEAD_PERMIT_ONE_ : 0;
         bulkhead_end_early_(b, &s, job, stopped);
-        bulkhead_grant_(b, &s);
         bulkhead_unlock_(b, &s);
         return BULKHEAD_OVER_;
     }

@@ -21,7 +21,6 @@ PLIM_RARE_ void bulkhead_resize_to_(bulkhead *b, bulkhead_section_ *s, uint64_t 
     plim_store_relaxed_(&b->permits, permits);
     PLIM_PROBE_(limit, b, permits);
     b->shrunk |= permits < before;
-    bulkhead_grant_(b, s);
     bulkhead_staff_(b, s);
     if (b->crew.threads - b->stuck > plim_load_relaxed_(&b->most)) { /* some are to go */
         plim_crew_rouse_all_(&b->crew, &s->woken);
@@ -58,26 +57,16 @@ PLIM_SLOW_ int bulkhead_resize_(bulkhead *b, int32_t permits, int32_t queue)
 
 PLIM_SLOW_ int bulkhead_wait_idle_(bulkhead *b, int64_t timeout_ns)
 {
-    plim_waiter_ self;
     bulkhead_section_ s = bulkhead_lock_(b);
-    bool quiet = bulkhead_is_quiet_(b, &s);
-    int error = quiet                             ? 0
-                : bulkhead_inside_(b, timeout_ns) ? EDEADLK
-                : timeout_ns <= 0                 ? ETIMEDOUT
-                                                  : 0;
+    const bool quiet = bulkhead_is_quiet_(b, &s);
+    const int error = quiet                             ? 0
+                      : bulkhead_inside_(b, timeout_ns) ? EDEADLK
+                      : timeout_ns <= 0                 ? ETIMEDOUT
+                                                        : 0;
     if (error == 0 && !quiet) {
-        plim_waiter_init_(&self);
-        plim_append_(&b->quiet, &self.node);
+        return bulkhead_wait_in_(b, &s, &b->quiet, timeout_ns, true);
     }
     bulkhead_unlock_(b, &s);
-    if (error == 0 && !quiet) {
-        error = plim_sleep_(&self, timeout_ns, true);
-        if (error == ETIMEDOUT) {
-            s = bulkhead_lock_(b);
-            plim_unlink_(&b->quiet, &self.node);
-            bulkhead_unlock_(b, &s);
-        }
-    }
     return error;
 }
 
@@ -117,22 +106,6 @@ PLIM_SLOW_ void bulkhead_abort_(bulkhead *b, bulkhead_section_ *s)
     }
 }
 
-/* Waits for the end of a bulkhead that is closing; ends the section. */
-PLIM_RARE_ int bulkhead_await_end_(bulkhead *b, bulkhead_section_ *s, int64_t timeout_ns)
-{
-    plim_waiter_ self;
-    plim_waiter_init_(&self);
-    plim_append_(&b->ends, &self.node);
-    bulkhead_unlock_(b, s);
-    int error = plim_sleep_(&self, timeout_ns, true);
-    if (error == ETIMEDOUT) {
-        *s = bulkhead_lock_(b);
-        plim_unlink_(&b->ends, &self.node);
-        bulkhead_unlock_(b, s);
-    }
-    return error;
-}
-
 PLIM_SLOW_ int bulkhead_close_(bulkhead *b, int how, int64_t timeout_ns)
 {
     if (how != BULKHEAD_DRAIN && how != BULKHEAD_ABORT) {
@@ -153,11 +126,11 @@ PLIM_SLOW_ int bulkhead_close_(bulkhead *b, int how, int64_t timeout_ns)
     if (how == BULKHEAD_ABORT) {
         bulkhead_abort_(b, &s);
     }
-    int error = bulkhead_await_end_(b, &s, timeout_ns);
+    int error = bulkhead_wait_in_(b, &s, &b->ends, timeout_ns, true);
     if (error == ETIMEDOUT && timeout_ns > 0) {
         s = bulkhead_lock_(b);
         bulkhead_abort_(b, &s);
-        error = bulkhead_await_end_(b, &s, 0);
+        error = bulkhead_wait_in_(b, &s, &b->ends, 0, false);
     }
     return error;
 }
@@ -174,7 +147,7 @@ PLIM_SLOW_ int bulkhead_destroy_(bulkhead *b)
     }
     s.word |= BULKHEAD_CLOSED_;
     bulkhead_advance_(b, PLIM_DRAINING_);
-    bulkhead_await_end_(b, &s, PLIM_FOREVER);
+    bulkhead_wait_in_(b, &s, &b->ends, PLIM_FOREVER, true);
     plim_crew_dismiss_(&b->crew);
     if (plim_load_relaxed_(&b->watch.made) == BULKHEAD_MADE_) {
         plim_worker_join_(b->watch.thread);

@@ -34,10 +34,10 @@
  * finds the same even number before and after it reads the word needs no lock: then the word was
  * exact when it was read.
  *
- * Why no waiter is forgotten. Whatever may let one in ends in bulkhead_grant_, in the same section:
- * a permit that comes back, a place that gets free, a limit that grows. A worker that only takes
- * the next job gives its permit to the first in the queue. Jobs that are on their way are the
- * inbox's business: see inbox.h.
+ * Why no waiter is forgotten. Three things may let one in: a permit that comes back, a place that
+ * gets free, a limit that grows. Each frozen section ends with bulkhead_grant_, so it does not matter
+ * which. A worker that only takes the next job gives its permit to the first in the queue. Jobs that
+ * are on their way are the inbox's business: see inbox.h.
  */
 #define BULKHEAD_CLOSED_ ((uint64_t)1 << 2)
 #define BULKHEAD_STAFFED_ ((uint64_t)1 << 3)

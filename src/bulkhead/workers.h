@@ -11,7 +11,7 @@ PLIM_SLOW_ bulkhead_job *bulkhead_next_slow_(bulkhead_worker_ *self, int result)
         return next;
     }
     if (self->unsettled) { /* it has called done, and does not search yet */
-        bulkhead_section_ s = bulkhead_hold_(b, PLIM_SOON_);
+        bulkhead_section_ s = bulkhead_lock_as_(b, PLIM_SOON_, false);
         b->crew.searching++;
         bulkhead_unlock_(b, &s);
         end.look = false;

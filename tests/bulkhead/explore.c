@@ -455,4 +455,6 @@ const explore_scenario *const explore_scenarios[] = {&two_on_one,
                                                      &cancel_and_finish,
                                                      &finish_sync,
                                                      &finish_on_executor,
+                                                     &one_supervisor,
+                                                     &retry_here_races_close,
                                                      NULL};

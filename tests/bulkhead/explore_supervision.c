@@ -22,10 +22,10 @@ static void retry_later(void)
     retries(PLIM_US(10));
 }
 
-static void fail_twice(void)
+static void fail_twice_for(int64_t timeout_ns)
 {
     world.job[0].run = run_and_fail;
-    int error = submit(0, 0);
+    int error = submit(0, timeout_ns);
     explore_check(error == 0 || error == ESHUTDOWN);
     if (error == 0) {
         explore_check(bulkhead_wait(&world.job[0], PLIM_FOREVER) == 0);
@@ -34,6 +34,11 @@ static void fail_twice(void)
         explore_check(world.runs[0] == (int)world.job[0].attempt && world.runs[0] <= 2);
     }
     leave_the_scene();
+}
+
+static void fail_twice(void)
+{
+    fail_twice_for(0);
 }
 
 SCENARIO(retry_and_caller, "a retried job frees its permit, and comes back", retry_at_once,
@@ -302,3 +307,29 @@ static void idle_workers_leave(void)
 
 SCENARIO(idle_leaves, "an idle worker leaves, and no job is left behind", idle_workers_leave,
          all_given_back, BODIES(job_0_twice), .spare = 2, .preemptions = 3);
+
+/* Both need the supervisor, and one of them makes it. */
+static void delayed_both(void)
+{
+    async_of(1, 0, 2);
+    world.job[0].delay_ns = world.job[1].delay_ns = PLIM_US(10);
+}
+
+SCENARIO(one_supervisor, "two make one supervisor", delayed_both, all_given_back,
+         BODIES(job_0, job_1), .spare = 2, .preemptions = 1);
+
+static void retry_here(void)
+{
+    bulkhead_options options = {.attempts = 2, .retry_delay_ns = PLIM_US(10)};
+    explore_check(bulkhead_init(&world.b, &options) == 0);
+    world.limit = 1;
+    world.left = 3;
+}
+
+static void fail_here(void)
+{
+    fail_twice_for(PLIM_FOREVER);
+}
+
+SCENARIO(retry_here_races_close, "attempts of a sync job race close, and a caller", retry_here,
+         all_given_back, BODIES(fail_here, abort_it, enter_and_go), .preemptions = 2);
