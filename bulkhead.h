@@ -4347,7 +4347,7 @@ static inline void bulkhead_freeze_unless_(bulkhead *b, bulkhead_section_ *s)
 
 /* Begins one that is frozen if it has to be: if that is said, or if any change concerns a thread
  * that waits. A function, as its end is: or half of the code would be copies. */
-PLIM_SLOW_ bulkhead_section_ bulkhead_lock_as_(bulkhead *b, int pauses, bool frozen)
+PLIM_RARE_ bulkhead_section_ bulkhead_lock_as_(bulkhead *b, int pauses, bool frozen)
 {
     bulkhead_section_ s = bulkhead_hold_(b, pauses);
     if (frozen || b->watched) {
@@ -4504,7 +4504,7 @@ PLIM_SLOW_ void bulkhead_unlock_(bulkhead *b, bulkhead_section_ *s)
 
 /* Ends the section, and sleeps in that list until another thread ends the wait: its answer; or
  * ETIMEDOUT. */
-PLIM_SLOW_ int bulkhead_wait_in_(bulkhead *b, bulkhead_section_ *s, plim_list_ *list,
+PLIM_RARE_ int bulkhead_wait_in_(bulkhead *b, bulkhead_section_ *s, plim_list_ *list,
                                  int64_t timeout_ns, bool looks)
 {
     plim_waiter_ self;
@@ -6916,23 +6916,15 @@ static inline int bulkhead_line_up_(bulkhead *b, bulkhead_section_ *s, bulkhead_
 
 /* Gets a permit, if need be after a wait, and tells nobody. `again`: for another attempt of a job
  * that was accepted, which is refused by an abort only. */
-PLIM_RARE_ int bulkhead_get_in_(bulkhead *b, int64_t timeout_ns, int64_t since, bool again)
+PLIM_SLOW_ int bulkhead_get_in_(bulkhead *b, int64_t timeout_ns, int64_t since, bool again)
 {
     bulkhead_caller_ self;
-    bulkhead_blocked_ blocked = bulkhead_not_blocked_();
-    uint64_t word;
-    const bool exact = bulkhead_read_exactly_(b, &word);
-    int error = again || !exact ? 0
-                                : bulkhead_refusal_(word, bulkhead_takes_(b, word),
-                                                    bulkhead_may_have_room_(b, word), timeout_ns);
-    if (error != 0) {
-        return error;
-    }
+    bulkhead_blocked_ blocked;
     bulkhead_section_ s = bulkhead_lock_(b);
-    bool takes = bulkhead_takes_(b, s.word);
-    error = !again ? bulkhead_refusal_(s.word, takes, bulkhead_has_room_(b, s.word), timeout_ns)
-            : b->stage >= PLIM_ABORTING_ ? ESHUTDOWN
-                                         : 0;
+    const bool takes = bulkhead_takes_(b, s.word);
+    int error = !again ? bulkhead_refusal_(s.word, takes, bulkhead_has_room_(b, s.word), timeout_ns)
+                : b->stage >= PLIM_ABORTING_ ? ESHUTDOWN
+                                             : 0;
     if (error == 0 && takes) {
         s.word -= BULKHEAD_PERMIT_ONE_;
     } else if (error == 0) {
@@ -6947,10 +6939,19 @@ PLIM_RARE_ int bulkhead_get_in_(bulkhead *b, int64_t timeout_ns, int64_t since, 
     return error;
 }
 
-PLIM_SLOW_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns, int full)
+/* Most that are refused are so without the lock, and that is quick. */
+PLIM_CALLED_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns, int full)
 {
-    int64_t since = b->fixed.histograms == NULL ? 0 : plim_now_();
-    int error = bulkhead_get_in_(b, timeout_ns, since, false);
+    uint64_t word;
+    int error = 0;
+    if (PLIM_LIKELY_(bulkhead_read_exactly_(b, &word))) {
+        error = bulkhead_refusal_(word, bulkhead_takes_(b, word), bulkhead_may_have_room_(b, word),
+                                  timeout_ns);
+    }
+    const int64_t since = error != 0 || b->fixed.histograms == NULL ? 0 : plim_now_();
+    if (error == 0) {
+        error = bulkhead_get_in_(b, timeout_ns, since, false);
+    }
     if (error != 0) {
         return bulkhead_reject_(b, bulkhead_no_job_(), error == ETIMEDOUT ? full : error);
     }
@@ -7281,7 +7282,7 @@ static inline bulkhead_outcome bulkhead_stopped_(const bulkhead *b, const bulkhe
 
 /* Waits until then, for the time of the job; less if there is no point any more. `accepted`: not by
  * a close, but only by what stops the job. */
-PLIM_SLOW_ void bulkhead_rest_(bulkhead *b, const bulkhead_job *job, int64_t until, bool accepted)
+PLIM_RARE_ void bulkhead_rest_(bulkhead *b, const bulkhead_job *job, int64_t until, bool accepted)
 {
     bool rests = true;
     while (rests && plim_now_() < until) {
@@ -7296,7 +7297,7 @@ PLIM_SLOW_ void bulkhead_rest_(bulkhead *b, const bulkhead_job *job, int64_t unt
 }
 
 /* Run has returned BULKHEAD_LATER: waits until the job is finished, and returns with what. */
-PLIM_SLOW_ int bulkhead_await_finish_(bulkhead *b, const bulkhead_job *job)
+PLIM_RARE_ int bulkhead_await_finish_(bulkhead *b, const bulkhead_job *job)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
     while ((job->later_ & BULKHEAD_FINISHED_) == 0) { /* others are woken with it, and look again */
@@ -7501,7 +7502,7 @@ static inline void bulkhead_leave_job_waiters_(bulkhead *b, bulkhead_job *job,
 /* Ends the section, and waits for the end of the job: 0, ETIMEDOUT, EDEADLK. `blocked`: who waits, if
  * that is not known yet, or NULL. If the wait was ended, the job may be gone, and so may the
  * bulkhead. */
-PLIM_SLOW_ int bulkhead_sleep_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+PLIM_RARE_ int bulkhead_sleep_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                int64_t timeout_ns, bool returned, plim_place_ *here,
                                bulkhead_blocked_ *blocked)
 {
@@ -7537,7 +7538,7 @@ PLIM_RARE_ bulkhead_section_ bulkhead_lock_to_wait_(bulkhead *b)
 
 /* Would nobody be left to go on, if that waited for the job? Not if the job has timed out, and its
  * done is being called. */
-PLIM_SLOW_ bool bulkhead_is_too_deep_for_(const bulkhead *b, const bulkhead_section_ *s,
+PLIM_RARE_ bool bulkhead_is_too_deep_for_(const bulkhead *b, const bulkhead_section_ *s,
                                           const bulkhead_job *job, const bulkhead_blocked_ *self)
 {
     return plim_load_relaxed_(&job->entry_.phase) < BULKHEAD_STUCK_ &&

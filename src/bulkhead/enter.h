@@ -110,23 +110,15 @@ static inline int bulkhead_line_up_(bulkhead *b, bulkhead_section_ *s, bulkhead_
 
 /* Gets a permit, if need be after a wait, and tells nobody. `again`: for another attempt of a job
  * that was accepted, which is refused by an abort only. */
-PLIM_RARE_ int bulkhead_get_in_(bulkhead *b, int64_t timeout_ns, int64_t since, bool again)
+PLIM_SLOW_ int bulkhead_get_in_(bulkhead *b, int64_t timeout_ns, int64_t since, bool again)
 {
     bulkhead_caller_ self;
-    bulkhead_blocked_ blocked = bulkhead_not_blocked_();
-    uint64_t word;
-    const bool exact = bulkhead_read_exactly_(b, &word);
-    int error = again || !exact ? 0
-                                : bulkhead_refusal_(word, bulkhead_takes_(b, word),
-                                                    bulkhead_may_have_room_(b, word), timeout_ns);
-    if (error != 0) {
-        return error;
-    }
+    bulkhead_blocked_ blocked;
     bulkhead_section_ s = bulkhead_lock_(b);
-    bool takes = bulkhead_takes_(b, s.word);
-    error = !again ? bulkhead_refusal_(s.word, takes, bulkhead_has_room_(b, s.word), timeout_ns)
-            : b->stage >= PLIM_ABORTING_ ? ESHUTDOWN
-                                         : 0;
+    const bool takes = bulkhead_takes_(b, s.word);
+    int error = !again ? bulkhead_refusal_(s.word, takes, bulkhead_has_room_(b, s.word), timeout_ns)
+                : b->stage >= PLIM_ABORTING_ ? ESHUTDOWN
+                                             : 0;
     if (error == 0 && takes) {
         s.word -= BULKHEAD_PERMIT_ONE_;
     } else if (error == 0) {
@@ -141,10 +133,19 @@ PLIM_RARE_ int bulkhead_get_in_(bulkhead *b, int64_t timeout_ns, int64_t since, 
     return error;
 }
 
-PLIM_SLOW_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns, int full)
+/* Most that are refused are so without the lock, and that is quick. */
+PLIM_CALLED_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns, int full)
 {
-    int64_t since = b->fixed.histograms == NULL ? 0 : plim_now_();
-    int error = bulkhead_get_in_(b, timeout_ns, since, false);
+    uint64_t word;
+    int error = 0;
+    if (PLIM_LIKELY_(bulkhead_read_exactly_(b, &word))) {
+        error = bulkhead_refusal_(word, bulkhead_takes_(b, word), bulkhead_may_have_room_(b, word),
+                                  timeout_ns);
+    }
+    const int64_t since = error != 0 || b->fixed.histograms == NULL ? 0 : plim_now_();
+    if (error == 0) {
+        error = bulkhead_get_in_(b, timeout_ns, since, false);
+    }
     if (error != 0) {
         return bulkhead_reject_(b, bulkhead_no_job_(), error == ETIMEDOUT ? full : error);
     }

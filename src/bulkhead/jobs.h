@@ -122,7 +122,7 @@ static inline void bulkhead_leave_job_waiters_(bulkhead *b, bulkhead_job *job,
 /* Ends the section, and waits for the end of the job: 0, ETIMEDOUT, EDEADLK. `blocked`: who waits, if
  * that is not known yet, or NULL. If the wait was ended, the job may be gone, and so may the
  * bulkhead. */
-PLIM_SLOW_ int bulkhead_sleep_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+PLIM_RARE_ int bulkhead_sleep_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                int64_t timeout_ns, bool returned, plim_place_ *here,
                                bulkhead_blocked_ *blocked)
 {
@@ -158,7 +158,7 @@ PLIM_RARE_ bulkhead_section_ bulkhead_lock_to_wait_(bulkhead *b)
 
 /* Would nobody be left to go on, if that waited for the job? Not if the job has timed out, and its
  * done is being called. */
-PLIM_SLOW_ bool bulkhead_is_too_deep_for_(const bulkhead *b, const bulkhead_section_ *s,
+PLIM_RARE_ bool bulkhead_is_too_deep_for_(const bulkhead *b, const bulkhead_section_ *s,
                                           const bulkhead_job *job, const bulkhead_blocked_ *self)
 {
     return plim_load_relaxed_(&job->entry_.phase) < BULKHEAD_STUCK_ &&

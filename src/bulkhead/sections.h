@@ -41,7 +41,7 @@ static inline void bulkhead_freeze_unless_(bulkhead *b, bulkhead_section_ *s)
 
 /* Begins one that is frozen if it has to be: if that is said, or if any change concerns a thread
  * that waits. A function, as its end is: or half of the code would be copies. */
-PLIM_SLOW_ bulkhead_section_ bulkhead_lock_as_(bulkhead *b, int pauses, bool frozen)
+PLIM_RARE_ bulkhead_section_ bulkhead_lock_as_(bulkhead *b, int pauses, bool frozen)
 {
     bulkhead_section_ s = bulkhead_hold_(b, pauses);
     if (frozen || b->watched) {
@@ -198,7 +198,7 @@ PLIM_SLOW_ void bulkhead_unlock_(bulkhead *b, bulkhead_section_ *s)
 
 /* Ends the section, and sleeps in that list until another thread ends the wait: its answer; or
  * ETIMEDOUT. */
-PLIM_SLOW_ int bulkhead_wait_in_(bulkhead *b, bulkhead_section_ *s, plim_list_ *list,
+PLIM_RARE_ int bulkhead_wait_in_(bulkhead *b, bulkhead_section_ *s, plim_list_ *list,
                                  int64_t timeout_ns, bool looks)
 {
     plim_waiter_ self;

@@ -12,7 +12,7 @@ static inline bulkhead_outcome bulkhead_stopped_(const bulkhead *b, const bulkhe
 
 /* Waits until then, for the time of the job; less if there is no point any more. `accepted`: not by
  * a close, but only by what stops the job. */
-PLIM_SLOW_ void bulkhead_rest_(bulkhead *b, const bulkhead_job *job, int64_t until, bool accepted)
+PLIM_RARE_ void bulkhead_rest_(bulkhead *b, const bulkhead_job *job, int64_t until, bool accepted)
 {
     bool rests = true;
     while (rests && plim_now_() < until) {
@@ -27,7 +27,7 @@ PLIM_SLOW_ void bulkhead_rest_(bulkhead *b, const bulkhead_job *job, int64_t unt
 }
 
 /* Run has returned BULKHEAD_LATER: waits until the job is finished, and returns with what. */
-PLIM_SLOW_ int bulkhead_await_finish_(bulkhead *b, const bulkhead_job *job)
+PLIM_RARE_ int bulkhead_await_finish_(bulkhead *b, const bulkhead_job *job)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
     while ((job->later_ & BULKHEAD_FINISHED_) == 0) { /* others are woken with it, and look again */
