@@ -3610,7 +3610,10 @@ typedef struct bulkhead_worker_ {
 
 /* The slow paths of the API, for when a fast path does not suffice. init puts a pointer to these
  * into the bulkhead. So a file that only enters or submits contains its fast paths, and the rest is
- * in the file that initialises. */
+ * in the file that initialises. Cancel, snapshot, and the waits of coroutines are not here, because
+ * few files call them. One that does contains them, and they reach the rest through this table. */
+#define BULKHEAD_AS_SET_ (-1) /* a timeout of submit: the one in the options */
+
 typedef struct bulkhead_slow_ {
     int (*enter)(bulkhead *b, int64_t timeout_ns, int full);
     void (*entered)(bulkhead *b, int64_t since);
@@ -3619,19 +3622,16 @@ typedef struct bulkhead_slow_ {
     bool (*take)(bulkhead *b);
     int (*invoke)(bulkhead *b, int (*fn)(void *), void *arg, int *result);
     void (*ran)(bulkhead *b, int64_t since, int result);
-    int (*submit)(bulkhead *b, bulkhead_job *job);
-    int (*submit_for)(bulkhead *b, bulkhead_job *job, int64_t timeout_ns);
+    int (*submit)(bulkhead *b, bulkhead_job *job, int64_t timeout_ns);
     int (*wait)(bulkhead_job *job, int64_t timeout_ns, bool returned);
-    int (*cancel)(bulkhead *b, bulkhead_job *job);
     int (*finish)(bulkhead_job *job, int result);
     int (*resize)(bulkhead *b, int32_t permits, int32_t queue);
     int (*wait_idle)(bulkhead *b, int64_t timeout_ns);
     int (*close)(bulkhead *b, int how, int64_t timeout_ns);
     int (*destroy)(bulkhead *b);
-    bulkhead_stats (*snapshot)(bulkhead *b);
     int (*run_errand)(bulkhead_job *job); /* an errand is known by it, whichever file it is from */
     plim_place_ **(*here)(void);          /* where a thread is */
-    struct bulkhead_section_ (*lock)(struct bulkhead *b); /* for coroutines, see await.h */
+    struct bulkhead_section_ (*lock)(struct bulkhead *b); /* for what is not here */
     void (*unlock)(struct bulkhead *b, struct bulkhead_section_ *s);
 } bulkhead_slow_;
 
@@ -3661,7 +3661,7 @@ typedef struct bulkhead_calls_ {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) entered, left, left_failed; /* (BULKHEAD_STATS) */
 } bulkhead_calls_;
 
-/* A new outcome also goes into bulkhead_outcome_name, bulkhead_snapshot_, the end of invoke, and
+/* A new outcome also goes into bulkhead_outcome_name, bulkhead_snapshot, the end of invoke, and
  * src/metrics/bulkhead.h. */
 enum { BULKHEAD_OUTCOMES_ = BULKHEAD_ABORTED + 1 };
 
@@ -3787,8 +3787,22 @@ static inline void bulkhead_stay_begins_(bulkhead *b, bulkhead_stay_ *stay, bulk
     stay->job = NULL;
 }
 
+/* The same, for what is not in a hurry. If it is with a job, the thread has the job's permit. */
+PLIM_RARE_ void bulkhead_stay_here_(bulkhead *b, bulkhead_stay_ *stay, bulkhead_role_ role,
+                                    bulkhead_job *job)
+{
+    bulkhead_stay_begins_(b, stay, role, plim_here_());
+    stay->job = job;
+    stay->hold.amount = job != NULL;
+}
+
+static inline void bulkhead_stay_ends_(const bulkhead_stay_ *stay)
+{
+    plim_hold_ends_(&stay->hold, plim_here_());
+}
+
 /* The innermost stay of the calling thread here, from that place outwards; or NULL. */
-static inline bulkhead_stay_ *bulkhead_find_stay_(const bulkhead *b, plim_place_ *from)
+PLIM_RARE_ bulkhead_stay_ *bulkhead_find_stay_(const bulkhead *b, plim_place_ *from)
 {
     return (bulkhead_stay_ *)(void *)plim_find_hold_(from, b);
 }
@@ -3933,12 +3947,12 @@ static inline void bulkhead_scope_leave_(bulkhead_stay_ *held)
 
 static inline int bulkhead_submit(bulkhead *b, bulkhead_job *job)
 {
-    return b->slow->submit(b, job);
+    return b->slow->submit(b, job, BULKHEAD_AS_SET_);
 }
 
 static inline int bulkhead_submit_for(bulkhead *b, bulkhead_job *job, int64_t timeout_ns)
 {
-    return b->slow->submit_for(b, job, timeout_ns);
+    return b->slow->submit(b, job, timeout_ns > 0 ? timeout_ns : 0);
 }
 
 /* Is it done, though its body may run on after a run timeout? Acquire, for the release in
@@ -3993,11 +4007,6 @@ static inline bool bulkhead_job_cancelled(const bulkhead_job *job)
 static inline void bulkhead_job_renew(bulkhead_job *job)
 {
     job->renews_ = true;
-}
-
-static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job)
-{
-    return b->slow->cancel(b, job);
 }
 
 static inline int bulkhead_finish(bulkhead_job *job, int result)
@@ -4077,11 +4086,6 @@ static inline int bulkhead_close(bulkhead *b, int how, int64_t timeout_ns)
 static inline int bulkhead_destroy(bulkhead *b)
 {
     return b->slow->destroy(b);
-}
-
-static inline bulkhead_stats bulkhead_snapshot(bulkhead *b)
-{
-    return b->slow->snapshot(b);
 }
 
 static inline const char *bulkhead_outcome_name(bulkhead_outcome outcome)
@@ -4647,7 +4651,7 @@ static inline bool bulkhead_is_crowded_(const bulkhead *b)
 }
 
 /* One more worker: is created when the section is over. */
-static inline void bulkhead_plan_hire_(bulkhead *b, bulkhead_section_ *s)
+PLIM_SLOW_ void bulkhead_plan_hire_(bulkhead *b, bulkhead_section_ *s)
 {
     plim_crew_plan_(&b->crew);
     b->starting++;
@@ -4742,7 +4746,7 @@ static inline bool bulkhead_may_have_room_(const bulkhead *b, uint64_t word)
 
 /* May a caller take a free permit past jobs that are on their way to it? Not if more would wait
  * then than may: these had their places on the strength of it. */
-static inline bool bulkhead_is_to_spare_(const bulkhead *b, uint64_t word)
+PLIM_SLOW_ bool bulkhead_is_to_spare_(const bulkhead *b, uint64_t word)
 {
     return bulkhead_queued_(word) == 0 ||
            bulkhead_waiting_(word - BULKHEAD_PERMIT_ONE_) <= bulkhead_most_waiting_(b);
@@ -4992,7 +4996,7 @@ PLIM_CALLED_ void bulkhead_receive_(bulkhead *b, bulkhead_section_ *s, plim_node
 }
 
 /* Empties the inbox, in which there is a job; the summons stays. */
-PLIM_FAST_ void bulkhead_empty_(bulkhead *b, bulkhead_section_ *s)
+PLIM_CALLED_ void bulkhead_empty_(bulkhead *b, bulkhead_section_ *s)
 {
     uint64_t seen = plim_load_relaxed_(&b->inbox);
     while (!plim_cas_acquire_(&b->inbox, &seen, seen & BULKHEAD_SUMMONS_)) {
@@ -5316,7 +5320,7 @@ typedef struct bulkhead_past_ {
     uint64_t marks;
 } bulkhead_past_;
 
-static inline bulkhead_past_ bulkhead_past_of_(const bulkhead_job *job)
+PLIM_RARE_ bulkhead_past_ bulkhead_past_of_(const bulkhead_job *job)
 {
     bulkhead_past_ past = {0,
                            job->bulkhead_,
@@ -5360,7 +5364,7 @@ PLIM_RARE_ void bulkhead_refuse_(bulkhead *b, bulkhead_section_ *s, bulkhead_job
 }
 
 /* Takes a job that has not begun out of wherever it waits; false if it does not wait. */
-PLIM_RARE_ bool bulkhead_withdraw_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
+PLIM_SLOW_ bool bulkhead_withdraw_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
 {
     switch (plim_load_relaxed_(&job->entry_.phase)) {
     case BULKHEAD_DELAYED_:
@@ -5669,27 +5673,27 @@ PLIM_RARE_ void bulkhead_feed_(bulkhead *b, uint64_t entries)
         giver->more.entries += entries;
         return;
     }
-    bulkhead_stay_begins_(b, &self, BULKHEAD_FEEDS_, plim_here_());
+    bulkhead_stay_here_(b, &self, BULKHEAD_FEEDS_, NULL);
     for (self.more.entries = entries; self.more.entries != 0;) {
         self.more.entries--;
         if (b->fixed.executor.execute(b->fixed.executor.ctx, bulkhead_execute_, b) != 0) {
             bulkhead_entry_refused_(b, NULL);
         }
     }
-    plim_hold_ends_(&self.hold, plim_here_());
+    bulkhead_stay_ends_(&self);
 }
 
 /* Concludes the jobs that a section has ended. */
 PLIM_RARE_ void bulkhead_conclude_all_(bulkhead *b, bulkhead_job *ended)
 {
     bulkhead_stay_ self;
-    bulkhead_stay_begins_(b, &self, BULKHEAD_ENDS_, plim_here_());
+    bulkhead_stay_here_(b, &self, BULKHEAD_ENDS_, NULL);
     for (self.more.rest = ended; self.more.rest != NULL;) {
         bulkhead_job *job = self.more.rest;
         self.more.rest = bulkhead_after_job_(job); /* its memory may go */
         bulkhead_conclude_(b, job, &self);
     }
-    plim_hold_ends_(&self.hold, plim_here_());
+    bulkhead_stay_ends_(&self);
 }
 
 PLIM_RARE_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s)
@@ -5791,7 +5795,7 @@ PLIM_RARE_ void bulkhead_retire_(bulkhead_worker_ *self)
     if (self->started && b->fixed.worker_stop != NULL) {
         b->fixed.worker_stop(b->fixed.user, self->index, self->resource);
     }
-    plim_hold_ends_(&self->stay.hold, plim_here_()); /* the rest of the thread is the program's */
+    bulkhead_stay_ends_(&self->stay); /* the rest of the thread is the program's */
     bulkhead_section_ s = bulkhead_lock_(b);
     plim_member_ *gone = plim_crew_retire_(&b->crew, &self->member);
     bulkhead_settle_(b, self);
@@ -6074,6 +6078,15 @@ PLIM_RARE_ bulkhead_job *bulkhead_end_attempt_(bulkhead *b, bulkhead_stay_ *self
     return next;
 }
 
+/* The same on a thread that is no worker's. Ends its stay, too, and says what that was for the job. */
+PLIM_RARE_ int bulkhead_end_listed_(bulkhead *b, bulkhead_stay_ *self, int result)
+{
+    bulkhead_attempt_end_ end;
+    bulkhead_end_attempt_(b, self, result, false, &end);
+    bulkhead_stay_ends_(self);
+    return end.what;
+}
+
 /* The attempt of a job that goes on without a thread ends here, unless run has not returned: then
  * it ends there. Whichever comes second under the lock ends it. */
 PLIM_SLOW_ int bulkhead_finish_(bulkhead_job *job, int result)
@@ -6093,12 +6106,8 @@ PLIM_SLOW_ int bulkhead_finish_(bulkhead_job *job, int result)
     bulkhead_unlock_(b, &s);
     if (fits && away) {
         bulkhead_stay_ self;
-        bulkhead_attempt_end_ end;
-        bulkhead_stay_begins_(b, &self, BULKHEAD_RUNS_, plim_here_());
-        self.job = job;
-        self.hold.amount = 1;
-        bulkhead_end_attempt_(b, &self, result, false, &end);
-        plim_hold_ends_(&self.hold, plim_here_());
+        bulkhead_stay_here_(b, &self, BULKHEAD_RUNS_, job);
+        bulkhead_end_listed_(b, &self, result);
     }
     return fits ? 0 : EPERM;
 }
@@ -6221,14 +6230,21 @@ PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *
     return PLIM_LIKELY_(next != NULL) ? next : bulkhead_search_(self, look);
 }
 
+/* Is it a body that the worker's thread is in? A function, as the condition is in the message. */
+static inline bool bulkhead_is_in_body_(const bulkhead_worker_ *self)
+{
+    const bulkhead_job *job = self->stay.job;
+    const uint64_t phase =
+        job == NULL ? (uint64_t)BULKHEAD_DONE_ : plim_load_relaxed_(&job->entry_.phase);
+    return phase <= BULKHEAD_OVERDUE_ && phase != BULKHEAD_FINISHING_;
+}
+
 /* A body has ended the worker's thread. */
 PLIM_SLOW_ void bulkhead_thread_ended_(void *arg)
 {
     bulkhead_worker_ *self = (bulkhead_worker_ *)arg;
     bulkhead *b = self->owner;
-    PLIM_ASSERT(self->stay.job != NULL &&
-                    plim_load_relaxed_(&self->stay.job->entry_.phase) <= BULKHEAD_OVERDUE_ &&
-                    plim_load_relaxed_(&self->stay.job->entry_.phase) != BULKHEAD_FINISHING_,
+    PLIM_ASSERT(bulkhead_is_in_body_(self),
                 "bulkhead: a done has ended its thread; it must return");
     self->stay.hold.place.carries = NULL;   /* worker_stop is not part of the job, */
     *plim_here_() = &self->stay.hold.place; /* nor of what it was in */
@@ -6267,7 +6283,7 @@ PLIM_SLOW_ plim_worker_result bulkhead_thread_(void *arg)
     bulkhead_put_(&text, number);
     plim_worker_begins_(name);
     bulkhead_section_ s = bulkhead_lock_(self->owner);
-    bulkhead_stay_begins_(self->owner, &self->stay, BULKHEAD_WORKS_, plim_here_());
+    bulkhead_stay_here_(self->owner, &self->stay, BULKHEAD_WORKS_, NULL);
     bulkhead_unlock_(self->owner, &s);
     if (bulkhead_worker_starts_(self)) {
         bulkhead_work_guarded_(self);
@@ -6280,14 +6296,13 @@ PLIM_SLOW_ plim_worker_result bulkhead_thread_(void *arg)
 
 /* Jobs on an executor. */
 
-/* Runs the body on a thread that is no worker's; ends the section. */
+/* Runs the job on a thread that is no worker's, and whose stay this begins; ends the section. */
 PLIM_RARE_ int bulkhead_run_listed_(bulkhead *b, bulkhead_section_ *s, bulkhead_stay_ *self,
                                     bulkhead_job *job)
 {
     bulkhead_begin_(b, s, job, NULL);
     plim_append_(&b->running, &job->entry_.node); /* so an abort reaches it */
-    self->job = job;
-    self->hold.amount = 1;
+    bulkhead_stay_here_(b, self, BULKHEAD_RUNS_, job);
     bulkhead_unlock_(b, s);
     bulkhead_tell_started_(b, job);
     return bulkhead_run_body_(self, job);
@@ -6297,19 +6312,16 @@ PLIM_RARE_ int bulkhead_run_listed_(bulkhead *b, bulkhead_section_ *s, bulkhead_
 PLIM_SLOW_ void bulkhead_execute_(void *arg)
 {
     bulkhead *b = (bulkhead *)arg;
-    bulkhead_stay_ self;
-    bulkhead_attempt_end_ end;
     bulkhead_section_ s = bulkhead_lock_(b);
     b->entries--;
     bulkhead_job *job = bulkhead_pick_(b);
-    if (job == NULL) { /* the job it was meant for has ended without it */
+    if (job != NULL) {
+        bulkhead_stay_ self;
+        int result = bulkhead_run_listed_(b, &s, &self, job);
+        bulkhead_end_listed_(b, &self, result);
+    } else { /* the job it was meant for has ended without it */
         bulkhead_unlock_(b, &s);
-        return;
     }
-    bulkhead_stay_begins_(b, &self, BULKHEAD_RUNS_, plim_here_());
-    int result = bulkhead_run_listed_(b, &s, &self, job);
-    bulkhead_end_attempt_(b, &self, result, false, &end);
-    plim_hold_ends_(&self.hold, plim_here_());
 }
 
 /* ==== src/bulkhead/hire.h ===================================================================== */
@@ -6501,7 +6513,7 @@ PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
     bulkhead *b = (bulkhead *)arg;
     bulkhead_stay_ self;
     plim_worker_begins_(b->fixed.name);
-    bulkhead_stay_begins_(b, &self, BULKHEAD_SUPERVISES_, plim_here_());
+    bulkhead_stay_here_(b, &self, BULKHEAD_SUPERVISES_, NULL);
     for (bool quit = false; !quit;) {
         bulkhead_told_ told = {bulkhead_no_job_(), 0, false};
         int64_t now = plim_now_();
@@ -6529,7 +6541,7 @@ PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
             bulkhead_idle_(b);
         }
     }
-    plim_hold_ends_(&self.hold, plim_here_());
+    bulkhead_stay_ends_(&self);
     return 0;
 }
 
@@ -7003,13 +7015,13 @@ static inline bool bulkhead_needs_watch_(const bulkhead *b, const bulkhead_job *
 }
 
 /* When a wait of that length is over. */
-static inline int64_t bulkhead_until_(int64_t timeout_ns)
+PLIM_RARE_ int64_t bulkhead_until_(int64_t timeout_ns)
 {
     return timeout_ns == PLIM_FOREVER ? PLIM_FOREVER : plim_deadline_(plim_now_(), timeout_ns);
 }
 
 /* How long it still is. Looking comes out of its time. */
-static inline int64_t bulkhead_left_(int64_t until)
+PLIM_RARE_ int64_t bulkhead_left_(int64_t until)
 {
     int64_t left = until == PLIM_FOREVER ? PLIM_FOREVER : until - plim_now_();
     return left > 0 ? left : 0;
@@ -7109,7 +7121,7 @@ PLIM_FAST_ uint64_t bulkhead_admit_(bulkhead *b)
 
 /* Looks for a while whether there is room in the queue for some jobs: a worker is about to make it.
  * If another thread waits for that already, we are behind it. */
-PLIM_SLOW_ bool bulkhead_has_room_soon_(const bulkhead *b, int64_t until)
+PLIM_RARE_ bool bulkhead_has_room_soon_(const bulkhead *b, int64_t until)
 {
     bool on = true;
     for (int i = 0; on && i < PLIM_SPIN; i++) {
@@ -7126,7 +7138,7 @@ PLIM_SLOW_ bool bulkhead_has_room_soon_(const bulkhead *b, int64_t until)
 }
 
 /* Submits on the fast way; false if it is not open for this job. */
-PLIM_FAST_ bool bulkhead_submit_fast_(bulkhead *b, bulkhead_job *job)
+PLIM_CALLED_ bool bulkhead_submit_fast_(bulkhead *b, bulkhead_job *job)
 {
     if (!b->fixed.crewed || job->delay_ns != 0 || job->start_within_ns != 0 ||
         (bulkhead_needs_watch_(b, job) && plim_load_relaxed_(&b->watch.made) != BULKHEAD_MADE_)) {
@@ -7153,23 +7165,13 @@ PLIM_FAST_ bool bulkhead_submit_fast_(bulkhead *b, bulkhead_job *job)
     return true;
 }
 
-/* Submits on the fast way, after a moment if need be. That comes out of the time to wait. */
-PLIM_CALLED_ bool bulkhead_submit_soon_(bulkhead *b, bulkhead_job *job, int64_t *timeout_ns)
+/* The fast way was not open: submits after a moment, if it gets so. That comes out of the time. */
+PLIM_SLOW_ bool bulkhead_submit_soon_(bulkhead *b, bulkhead_job *job, int64_t *timeout_ns)
 {
-    bool looks = *timeout_ns > 0;
-    while (!PLIM_LIKELY_(bulkhead_submit_fast_(b, job))) {
-        if (!looks) {
-            return false;
-        }
-        const int64_t until = bulkhead_until_(*timeout_ns);
-        looks = false;
-        if (!bulkhead_has_room_soon_(b, until)) {
-            *timeout_ns = bulkhead_left_(until);
-            return false;
-        }
-        *timeout_ns = bulkhead_left_(until);
-    }
-    return true;
+    const int64_t until = bulkhead_until_(*timeout_ns);
+    const bool room = bulkhead_has_room_soon_(b, until);
+    *timeout_ns = bulkhead_left_(until);
+    return room && bulkhead_submit_fast_(b, job);
 }
 
 /* Why a job is refused before anything is done for it: ESHUTDOWN, ETIMEDOUT; else 0. */
@@ -7322,15 +7324,11 @@ PLIM_RARE_ int bulkhead_attempt_here_(bulkhead *b, bulkhead_job *job, bool permi
         return BULKHEAD_OVER_;
     }
     bulkhead_stay_ self;
-    bulkhead_attempt_end_ end;
-    bulkhead_stay_begins_(b, &self, BULKHEAD_RUNS_, plim_here_());
     int result = bulkhead_run_listed_(b, &s, &self, job);
     if (result == BULKHEAD_LATER) {
         result = bulkhead_await_finish_(b, job);
     }
-    bulkhead_end_attempt_(b, &self, result, false, &end);
-    plim_hold_ends_(&self.hold, plim_here_());
-    return end.what;
+    return bulkhead_end_listed_(b, &self, result);
 }
 
 /* Waits for a permit as enter does, and runs the job. Returns when it is done. */
@@ -7380,30 +7378,6 @@ PLIM_SLOW_ int bulkhead_submit_here_(bulkhead *b, bulkhead_job *job, int64_t tim
 
 /* Jobs: what submit, wait, reclaim and cancel do that is not fast. */
 
-/* Submits; if there is no place in time, that is the error `full`. Most that are refused are so at
- * once, and that is quick. */
-PLIM_CALLED_ int bulkhead_submit_or_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns, int full)
-{
-    if (bulkhead_submit_soon_(b, job, &timeout_ns)) {
-        return 0;
-    }
-    int error = bulkhead_refuse_early_(b, timeout_ns);
-    if (error == 0) {
-        error = bulkhead_submit_slow_(b, job, timeout_ns, NULL, 0);
-    }
-    return error == 0
-               ? 0
-               : bulkhead_reject_(b, bulkhead_subject_of_(job), error == ETIMEDOUT ? full : error);
-}
-
-PLIM_CALLED_ int bulkhead_submit_for_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns)
-{
-    const int error = bulkhead_may_submit_(job);
-    return error != 0                        ? error
-           : b->fixed.type == BULKHEAD_ASYNC ? bulkhead_submit_or_(b, job, timeout_ns, ETIMEDOUT)
-                                             : bulkhead_submit_here_(b, job, timeout_ns, ETIMEDOUT);
-}
-
 /* How long submit waits for a place. */
 static inline int64_t bulkhead_patience_(const bulkhead *b)
 {
@@ -7422,17 +7396,35 @@ static inline int bulkhead_tried_(int error, int64_t timeout_ns)
     return error == ETIMEDOUT && timeout_ns <= 0 ? EAGAIN : error;
 }
 
-PLIM_CALLED_ int bulkhead_submit_(bulkhead *b, bulkhead_job *job)
+/* The fast way is not open. Most that are refused are so at once, and that is quick. */
+PLIM_CALLED_ int bulkhead_submit_or_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns)
+{
+    const bool async = b->fixed.type == BULKHEAD_ASYNC, as_set = timeout_ns == BULKHEAD_AS_SET_;
+    if (as_set) {
+        timeout_ns = async ? bulkhead_patience_(b) : bulkhead_enter_timeout_(b);
+    }
+    const int full = as_set ? bulkhead_tried_(ETIMEDOUT, timeout_ns) : ETIMEDOUT;
+    if (!async) {
+        return bulkhead_submit_here_(b, job, timeout_ns, full);
+    }
+    if (timeout_ns > 0 && bulkhead_submit_soon_(b, job, &timeout_ns)) {
+        return 0;
+    }
+    int error = bulkhead_refuse_early_(b, timeout_ns);
+    if (error == 0) {
+        error = bulkhead_submit_slow_(b, job, timeout_ns, NULL, 0);
+    }
+    return error == 0
+               ? 0
+               : bulkhead_reject_(b, bulkhead_subject_of_(job), error == ETIMEDOUT ? full : error);
+}
+
+PLIM_CALLED_ int bulkhead_submit_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns)
 {
     const int error = bulkhead_may_submit_(job);
-    if (error != 0) {
-        return error;
-    }
-    const bool async = b->fixed.type == BULKHEAD_ASYNC;
-    const int64_t timeout_ns = async ? bulkhead_patience_(b) : bulkhead_enter_timeout_(b);
-    const int full = bulkhead_tried_(ETIMEDOUT, timeout_ns);
-    return async ? bulkhead_submit_or_(b, job, timeout_ns, full)
-                 : bulkhead_submit_here_(b, job, timeout_ns, full);
+    return error != 0                                    ? error
+           : PLIM_LIKELY_(bulkhead_submit_fast_(b, job)) ? 0
+                                                         : bulkhead_submit_or_(b, job, timeout_ns);
 }
 
 static inline void bulkhead_pause_(int pauses)
@@ -7585,12 +7577,13 @@ PLIM_SLOW_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns, bool r
     return error;
 }
 
-PLIM_SLOW_ int bulkhead_cancel_(bulkhead *b, bulkhead_job *job)
+/* Is in the file that calls it, and reaches the sections through the table. */
+static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job)
 {
     if (job == NULL) {
         return EINVAL;
     }
-    bulkhead_section_ s = bulkhead_lock_(b); /* a job that comes by the inbox is in it by now */
+    bulkhead_section_ s = b->slow->lock(b); /* a job that comes by the inbox is in it by now */
     uint64_t phase = plim_load_relaxed_(&job->entry_.phase);
     int error = phase < BULKHEAD_DELAYED_ || job->bulkhead_ != b ? EINVAL
                 : phase > BULKHEAD_RUNNING_                      ? EALREADY
@@ -7603,7 +7596,7 @@ PLIM_SLOW_ int bulkhead_cancel_(bulkhead *b, bulkhead_job *job)
     if (error == 0) {
         bulkhead_end_early_(b, &s, job, BULKHEAD_CANCELLED);
     }
-    bulkhead_unlock_(b, &s);
+    b->slow->unlock(b, &s);
     return error;
 }
 
@@ -7614,11 +7607,7 @@ PLIM_SLOW_ int bulkhead_cancel_(bulkhead *b, bulkhead_job *job)
 /* A permit, if one is free; nobody minds if not. */
 PLIM_SLOW_ bool bulkhead_take_slow_(bulkhead *b)
 {
-    bulkhead_section_ s = bulkhead_lock_(b);
-    bool takes = (s.word & BULKHEAD_CLOSED_) == 0 && bulkhead_takes_(b, s.word);
-    s.word -= takes ? BULKHEAD_PERMIT_ONE_ : 0;
-    bulkhead_unlock_(b, &s);
-    return takes;
+    return bulkhead_get_in_(b, 0, 0, false) == 0;
 }
 
 /* It has not got a permit in time, or never will: as if it had never been submitted. False: it was
@@ -8087,12 +8076,13 @@ PLIM_SLOW_ int bulkhead_destroy_(bulkhead *b)
 
 /* Figures. */
 
-PLIM_SLOW_ bulkhead_stats bulkhead_snapshot_(bulkhead *b)
+/* Is in the file that calls it, and reaches the section through the table. */
+static inline bulkhead_stats bulkhead_snapshot(bulkhead *b)
 {
     bulkhead_stats stats;
     memset(&stats, 0, sizeof stats);
     int64_t now = b->fixed.histograms == NULL ? 0 : plim_now_();
-    bulkhead_section_ s = bulkhead_lock_(b); /* the word stands still */
+    bulkhead_section_ s = b->slow->lock(b); /* the word stands still */
     uint64_t permits = plim_load_relaxed_(&b->permits), limit = plim_load_relaxed_(&b->limit);
     int64_t available = bulkhead_available_(s.word);
     stats.permits = permits == BULKHEAD_PERMITS_MAX_ ? BULKHEAD_UNLIMITED : (uint32_t)permits;
@@ -8130,7 +8120,7 @@ PLIM_SLOW_ bulkhead_stats bulkhead_snapshot_(bulkhead *b)
         stats.wait = b->fixed.histograms[0];
         stats.run = b->fixed.histograms[1];
     }
-    bulkhead_unlock_(b, &s);
+    b->slow->unlock(b, &s);
     /* Left first: what has left has entered. */
     stats.succeeded += plim_load_relaxed_(&b->calls.left);
     stats.failed += plim_load_relaxed_(&b->calls.left_failed);
@@ -8149,10 +8139,9 @@ static inline const bulkhead_slow_ *bulkhead_slow_functions_(void)
     static const bulkhead_slow_ functions = {
         bulkhead_enter_slow_, bulkhead_entered_,      bulkhead_leave_slow_, bulkhead_leave_hooked_,
         bulkhead_take_slow_,  bulkhead_invoke_async_, bulkhead_ran_,        bulkhead_submit_,
-        bulkhead_submit_for_, bulkhead_wait_slow_,    bulkhead_cancel_,     bulkhead_finish_,
-        bulkhead_resize_,     bulkhead_wait_idle_,    bulkhead_close_,      bulkhead_destroy_,
-        bulkhead_snapshot_,   bulkhead_run_errand_,   plim_here_,           bulkhead_lock_,
-        bulkhead_unlock_};
+        bulkhead_wait_slow_,  bulkhead_finish_,       bulkhead_resize_,     bulkhead_wait_idle_,
+        bulkhead_close_,      bulkhead_destroy_,      bulkhead_run_errand_, plim_here_,
+        bulkhead_lock_,       bulkhead_unlock_};
     return &functions;
 }
 

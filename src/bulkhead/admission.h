@@ -101,7 +101,7 @@ static inline bool bulkhead_is_crowded_(const bulkhead *b)
 }
 
 /* One more worker: is created when the section is over. */
-static inline void bulkhead_plan_hire_(bulkhead *b, bulkhead_section_ *s)
+PLIM_SLOW_ void bulkhead_plan_hire_(bulkhead *b, bulkhead_section_ *s)
 {
     plim_crew_plan_(&b->crew);
     b->starting++;
@@ -196,7 +196,7 @@ static inline bool bulkhead_may_have_room_(const bulkhead *b, uint64_t word)
 
 /* May a caller take a free permit past jobs that are on their way to it? Not if more would wait
  * then than may: these had their places on the strength of it. */
-static inline bool bulkhead_is_to_spare_(const bulkhead *b, uint64_t word)
+PLIM_SLOW_ bool bulkhead_is_to_spare_(const bulkhead *b, uint64_t word)
 {
     return bulkhead_queued_(word) == 0 ||
            bulkhead_waiting_(word - BULKHEAD_PERMIT_ONE_) <= bulkhead_most_waiting_(b);

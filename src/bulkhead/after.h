@@ -45,27 +45,27 @@ PLIM_RARE_ void bulkhead_feed_(bulkhead *b, uint64_t entries)
         giver->more.entries += entries;
         return;
     }
-    bulkhead_stay_begins_(b, &self, BULKHEAD_FEEDS_, plim_here_());
+    bulkhead_stay_here_(b, &self, BULKHEAD_FEEDS_, NULL);
     for (self.more.entries = entries; self.more.entries != 0;) {
         self.more.entries--;
         if (b->fixed.executor.execute(b->fixed.executor.ctx, bulkhead_execute_, b) != 0) {
             bulkhead_entry_refused_(b, NULL);
         }
     }
-    plim_hold_ends_(&self.hold, plim_here_());
+    bulkhead_stay_ends_(&self);
 }
 
 /* Concludes the jobs that a section has ended. */
 PLIM_RARE_ void bulkhead_conclude_all_(bulkhead *b, bulkhead_job *ended)
 {
     bulkhead_stay_ self;
-    bulkhead_stay_begins_(b, &self, BULKHEAD_ENDS_, plim_here_());
+    bulkhead_stay_here_(b, &self, BULKHEAD_ENDS_, NULL);
     for (self.more.rest = ended; self.more.rest != NULL;) {
         bulkhead_job *job = self.more.rest;
         self.more.rest = bulkhead_after_job_(job); /* its memory may go */
         bulkhead_conclude_(b, job, &self);
     }
-    plim_hold_ends_(&self.hold, plim_here_());
+    bulkhead_stay_ends_(&self);
 }
 
 PLIM_RARE_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s)

@@ -126,12 +126,12 @@ static inline void bulkhead_scope_leave_(bulkhead_stay_ *held)
 
 static inline int bulkhead_submit(bulkhead *b, bulkhead_job *job)
 {
-    return b->slow->submit(b, job);
+    return b->slow->submit(b, job, BULKHEAD_AS_SET_);
 }
 
 static inline int bulkhead_submit_for(bulkhead *b, bulkhead_job *job, int64_t timeout_ns)
 {
-    return b->slow->submit_for(b, job, timeout_ns);
+    return b->slow->submit(b, job, timeout_ns > 0 ? timeout_ns : 0);
 }
 
 /* Is it done, though its body may run on after a run timeout? Acquire, for the release in
@@ -186,11 +186,6 @@ static inline bool bulkhead_job_cancelled(const bulkhead_job *job)
 static inline void bulkhead_job_renew(bulkhead_job *job)
 {
     job->renews_ = true;
-}
-
-static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job)
-{
-    return b->slow->cancel(b, job);
 }
 
 static inline int bulkhead_finish(bulkhead_job *job, int result)
@@ -270,11 +265,6 @@ static inline int bulkhead_close(bulkhead *b, int how, int64_t timeout_ns)
 static inline int bulkhead_destroy(bulkhead *b)
 {
     return b->slow->destroy(b);
-}
-
-static inline bulkhead_stats bulkhead_snapshot(bulkhead *b)
-{
-    return b->slow->snapshot(b);
 }
 
 static inline const char *bulkhead_outcome_name(bulkhead_outcome outcome)

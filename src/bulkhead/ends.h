@@ -113,7 +113,7 @@ typedef struct bulkhead_past_ {
     uint64_t marks;
 } bulkhead_past_;
 
-static inline bulkhead_past_ bulkhead_past_of_(const bulkhead_job *job)
+PLIM_RARE_ bulkhead_past_ bulkhead_past_of_(const bulkhead_job *job)
 {
     bulkhead_past_ past = {0,
                            job->bulkhead_,
@@ -157,7 +157,7 @@ PLIM_RARE_ void bulkhead_refuse_(bulkhead *b, bulkhead_section_ *s, bulkhead_job
 }
 
 /* Takes a job that has not begun out of wherever it waits; false if it does not wait. */
-PLIM_RARE_ bool bulkhead_withdraw_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
+PLIM_SLOW_ bool bulkhead_withdraw_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
 {
     switch (plim_load_relaxed_(&job->entry_.phase)) {
     case BULKHEAD_DELAYED_:

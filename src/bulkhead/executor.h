@@ -1,13 +1,12 @@
 /* Jobs on an executor. */
 
-/* Runs the body on a thread that is no worker's; ends the section. */
+/* Runs the job on a thread that is no worker's, and whose stay this begins; ends the section. */
 PLIM_RARE_ int bulkhead_run_listed_(bulkhead *b, bulkhead_section_ *s, bulkhead_stay_ *self,
                                     bulkhead_job *job)
 {
     bulkhead_begin_(b, s, job, NULL);
     plim_append_(&b->running, &job->entry_.node); /* so an abort reaches it */
-    self->job = job;
-    self->hold.amount = 1;
+    bulkhead_stay_here_(b, self, BULKHEAD_RUNS_, job);
     bulkhead_unlock_(b, s);
     bulkhead_tell_started_(b, job);
     return bulkhead_run_body_(self, job);
@@ -17,17 +16,14 @@ PLIM_RARE_ int bulkhead_run_listed_(bulkhead *b, bulkhead_section_ *s, bulkhead_
 PLIM_SLOW_ void bulkhead_execute_(void *arg)
 {
     bulkhead *b = (bulkhead *)arg;
-    bulkhead_stay_ self;
-    bulkhead_attempt_end_ end;
     bulkhead_section_ s = bulkhead_lock_(b);
     b->entries--;
     bulkhead_job *job = bulkhead_pick_(b);
-    if (job == NULL) { /* the job it was meant for has ended without it */
+    if (job != NULL) {
+        bulkhead_stay_ self;
+        int result = bulkhead_run_listed_(b, &s, &self, job);
+        bulkhead_end_listed_(b, &self, result);
+    } else { /* the job it was meant for has ended without it */
         bulkhead_unlock_(b, &s);
-        return;
     }
-    bulkhead_stay_begins_(b, &self, BULKHEAD_RUNS_, plim_here_());
-    int result = bulkhead_run_listed_(b, &s, &self, job);
-    bulkhead_end_attempt_(b, &self, result, false, &end);
-    plim_hold_ends_(&self.hold, plim_here_());
 }

@@ -1,11 +1,12 @@
 /* Figures. */
 
-PLIM_SLOW_ bulkhead_stats bulkhead_snapshot_(bulkhead *b)
+/* Is in the file that calls it, and reaches the section through the table. */
+static inline bulkhead_stats bulkhead_snapshot(bulkhead *b)
 {
     bulkhead_stats stats;
     memset(&stats, 0, sizeof stats);
     int64_t now = b->fixed.histograms == NULL ? 0 : plim_now_();
-    bulkhead_section_ s = bulkhead_lock_(b); /* the word stands still */
+    bulkhead_section_ s = b->slow->lock(b); /* the word stands still */
     uint64_t permits = plim_load_relaxed_(&b->permits), limit = plim_load_relaxed_(&b->limit);
     int64_t available = bulkhead_available_(s.word);
     stats.permits = permits == BULKHEAD_PERMITS_MAX_ ? BULKHEAD_UNLIMITED : (uint32_t)permits;
@@ -43,7 +44,7 @@ PLIM_SLOW_ bulkhead_stats bulkhead_snapshot_(bulkhead *b)
         stats.wait = b->fixed.histograms[0];
         stats.run = b->fixed.histograms[1];
     }
-    bulkhead_unlock_(b, &s);
+    b->slow->unlock(b, &s);
     /* Left first: what has left has entered. */
     stats.succeeded += plim_load_relaxed_(&b->calls.left);
     stats.failed += plim_load_relaxed_(&b->calls.left_failed);

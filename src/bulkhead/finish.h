@@ -167,6 +167,15 @@ PLIM_RARE_ bulkhead_job *bulkhead_end_attempt_(bulkhead *b, bulkhead_stay_ *self
     return next;
 }
 
+/* The same on a thread that is no worker's. Ends its stay, too, and says what that was for the job. */
+PLIM_RARE_ int bulkhead_end_listed_(bulkhead *b, bulkhead_stay_ *self, int result)
+{
+    bulkhead_attempt_end_ end;
+    bulkhead_end_attempt_(b, self, result, false, &end);
+    bulkhead_stay_ends_(self);
+    return end.what;
+}
+
 /* The attempt of a job that goes on without a thread ends here, unless run has not returned: then
  * it ends there. Whichever comes second under the lock ends it. */
 PLIM_SLOW_ int bulkhead_finish_(bulkhead_job *job, int result)
@@ -186,12 +195,8 @@ PLIM_SLOW_ int bulkhead_finish_(bulkhead_job *job, int result)
     bulkhead_unlock_(b, &s);
     if (fits && away) {
         bulkhead_stay_ self;
-        bulkhead_attempt_end_ end;
-        bulkhead_stay_begins_(b, &self, BULKHEAD_RUNS_, plim_here_());
-        self.job = job;
-        self.hold.amount = 1;
-        bulkhead_end_attempt_(b, &self, result, false, &end);
-        plim_hold_ends_(&self.hold, plim_here_());
+        bulkhead_stay_here_(b, &self, BULKHEAD_RUNS_, job);
+        bulkhead_end_listed_(b, &self, result);
     }
     return fits ? 0 : EPERM;
 }

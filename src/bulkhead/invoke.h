@@ -3,11 +3,7 @@
 /* A permit, if one is free; nobody minds if not. */
 PLIM_SLOW_ bool bulkhead_take_slow_(bulkhead *b)
 {
-    bulkhead_section_ s = bulkhead_lock_(b);
-    bool takes = (s.word & BULKHEAD_CLOSED_) == 0 && bulkhead_takes_(b, s.word);
-    s.word -= takes ? BULKHEAD_PERMIT_ONE_ : 0;
-    bulkhead_unlock_(b, &s);
-    return takes;
+    return bulkhead_get_in_(b, 0, 0, false) == 0;
 }
 
 /* It has not got a permit in time, or never will: as if it had never been submitted. False: it was

@@ -1,29 +1,5 @@
 /* Jobs: what submit, wait, reclaim and cancel do that is not fast. */
 
-/* Submits; if there is no place in time, that is the error `full`. Most that are refused are so at
- * once, and that is quick. */
-PLIM_CALLED_ int bulkhead_submit_or_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns, int full)
-{
-    if (bulkhead_submit_soon_(b, job, &timeout_ns)) {
-        return 0;
-    }
-    int error = bulkhead_refuse_early_(b, timeout_ns);
-    if (error == 0) {
-        error = bulkhead_submit_slow_(b, job, timeout_ns, NULL, 0);
-    }
-    return error == 0
-               ? 0
-               : bulkhead_reject_(b, bulkhead_subject_of_(job), error == ETIMEDOUT ? full : error);
-}
-
-PLIM_CALLED_ int bulkhead_submit_for_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns)
-{
-    const int error = bulkhead_may_submit_(job);
-    return error != 0                        ? error
-           : b->fixed.type == BULKHEAD_ASYNC ? bulkhead_submit_or_(b, job, timeout_ns, ETIMEDOUT)
-                                             : bulkhead_submit_here_(b, job, timeout_ns, ETIMEDOUT);
-}
-
 /* How long submit waits for a place. */
 static inline int64_t bulkhead_patience_(const bulkhead *b)
 {
@@ -42,17 +18,35 @@ static inline int bulkhead_tried_(int error, int64_t timeout_ns)
     return error == ETIMEDOUT && timeout_ns <= 0 ? EAGAIN : error;
 }
 
-PLIM_CALLED_ int bulkhead_submit_(bulkhead *b, bulkhead_job *job)
+/* The fast way is not open. Most that are refused are so at once, and that is quick. */
+PLIM_CALLED_ int bulkhead_submit_or_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns)
+{
+    const bool async = b->fixed.type == BULKHEAD_ASYNC, as_set = timeout_ns == BULKHEAD_AS_SET_;
+    if (as_set) {
+        timeout_ns = async ? bulkhead_patience_(b) : bulkhead_enter_timeout_(b);
+    }
+    const int full = as_set ? bulkhead_tried_(ETIMEDOUT, timeout_ns) : ETIMEDOUT;
+    if (!async) {
+        return bulkhead_submit_here_(b, job, timeout_ns, full);
+    }
+    if (timeout_ns > 0 && bulkhead_submit_soon_(b, job, &timeout_ns)) {
+        return 0;
+    }
+    int error = bulkhead_refuse_early_(b, timeout_ns);
+    if (error == 0) {
+        error = bulkhead_submit_slow_(b, job, timeout_ns, NULL, 0);
+    }
+    return error == 0
+               ? 0
+               : bulkhead_reject_(b, bulkhead_subject_of_(job), error == ETIMEDOUT ? full : error);
+}
+
+PLIM_CALLED_ int bulkhead_submit_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns)
 {
     const int error = bulkhead_may_submit_(job);
-    if (error != 0) {
-        return error;
-    }
-    const bool async = b->fixed.type == BULKHEAD_ASYNC;
-    const int64_t timeout_ns = async ? bulkhead_patience_(b) : bulkhead_enter_timeout_(b);
-    const int full = bulkhead_tried_(ETIMEDOUT, timeout_ns);
-    return async ? bulkhead_submit_or_(b, job, timeout_ns, full)
-                 : bulkhead_submit_here_(b, job, timeout_ns, full);
+    return error != 0                                    ? error
+           : PLIM_LIKELY_(bulkhead_submit_fast_(b, job)) ? 0
+                                                         : bulkhead_submit_or_(b, job, timeout_ns);
 }
 
 static inline void bulkhead_pause_(int pauses)
@@ -205,12 +199,13 @@ PLIM_SLOW_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns, bool r
     return error;
 }
 
-PLIM_SLOW_ int bulkhead_cancel_(bulkhead *b, bulkhead_job *job)
+/* Is in the file that calls it, and reaches the sections through the table. */
+static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job)
 {
     if (job == NULL) {
         return EINVAL;
     }
-    bulkhead_section_ s = bulkhead_lock_(b); /* a job that comes by the inbox is in it by now */
+    bulkhead_section_ s = b->slow->lock(b); /* a job that comes by the inbox is in it by now */
     uint64_t phase = plim_load_relaxed_(&job->entry_.phase);
     int error = phase < BULKHEAD_DELAYED_ || job->bulkhead_ != b ? EINVAL
                 : phase > BULKHEAD_RUNNING_                      ? EALREADY
@@ -223,6 +218,6 @@ PLIM_SLOW_ int bulkhead_cancel_(bulkhead *b, bulkhead_job *job)
     if (error == 0) {
         bulkhead_end_early_(b, &s, job, BULKHEAD_CANCELLED);
     }
-    bulkhead_unlock_(b, &s);
+    b->slow->unlock(b, &s);
     return error;
 }

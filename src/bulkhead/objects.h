@@ -138,7 +138,10 @@ typedef struct bulkhead_worker_ {
 
 /* The slow paths of the API, for when a fast path does not suffice. init puts a pointer to these
  * into the bulkhead. So a file that only enters or submits contains its fast paths, and the rest is
- * in the file that initialises. */
+ * in the file that initialises. Cancel, snapshot, and the waits of coroutines are not here, because
+ * few files call them. One that does contains them, and they reach the rest through this table. */
+#define BULKHEAD_AS_SET_ (-1) /* a timeout of submit: the one in the options */
+
 typedef struct bulkhead_slow_ {
     int (*enter)(bulkhead *b, int64_t timeout_ns, int full);
     void (*entered)(bulkhead *b, int64_t since);
@@ -147,19 +150,16 @@ typedef struct bulkhead_slow_ {
     bool (*take)(bulkhead *b);
     int (*invoke)(bulkhead *b, int (*fn)(void *), void *arg, int *result);
     void (*ran)(bulkhead *b, int64_t since, int result);
-    int (*submit)(bulkhead *b, bulkhead_job *job);
-    int (*submit_for)(bulkhead *b, bulkhead_job *job, int64_t timeout_ns);
+    int (*submit)(bulkhead *b, bulkhead_job *job, int64_t timeout_ns);
     int (*wait)(bulkhead_job *job, int64_t timeout_ns, bool returned);
-    int (*cancel)(bulkhead *b, bulkhead_job *job);
     int (*finish)(bulkhead_job *job, int result);
     int (*resize)(bulkhead *b, int32_t permits, int32_t queue);
     int (*wait_idle)(bulkhead *b, int64_t timeout_ns);
     int (*close)(bulkhead *b, int how, int64_t timeout_ns);
     int (*destroy)(bulkhead *b);
-    bulkhead_stats (*snapshot)(bulkhead *b);
     int (*run_errand)(bulkhead_job *job); /* an errand is known by it, whichever file it is from */
     plim_place_ **(*here)(void);          /* where a thread is */
-    struct bulkhead_section_ (*lock)(struct bulkhead *b); /* for coroutines, see await.h */
+    struct bulkhead_section_ (*lock)(struct bulkhead *b); /* for what is not here */
     void (*unlock)(struct bulkhead *b, struct bulkhead_section_ *s);
 } bulkhead_slow_;
 
@@ -189,7 +189,7 @@ typedef struct bulkhead_calls_ {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) entered, left, left_failed; /* (BULKHEAD_STATS) */
 } bulkhead_calls_;
 
-/* A new outcome also goes into bulkhead_outcome_name, bulkhead_snapshot_, the end of invoke, and
+/* A new outcome also goes into bulkhead_outcome_name, bulkhead_snapshot, the end of invoke, and
  * src/metrics/bulkhead.h. */
 enum { BULKHEAD_OUTCOMES_ = BULKHEAD_ABORTED + 1 };
 

@@ -78,7 +78,7 @@ PLIM_RARE_ void bulkhead_retire_(bulkhead_worker_ *self)
     if (self->started && b->fixed.worker_stop != NULL) {
         b->fixed.worker_stop(b->fixed.user, self->index, self->resource);
     }
-    plim_hold_ends_(&self->stay.hold, plim_here_()); /* the rest of the thread is the program's */
+    bulkhead_stay_ends_(&self->stay); /* the rest of the thread is the program's */
     bulkhead_section_ s = bulkhead_lock_(b);
     plim_member_ *gone = plim_crew_retire_(&b->crew, &self->member);
     bulkhead_settle_(b, self);

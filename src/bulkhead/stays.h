@@ -11,8 +11,22 @@ static inline void bulkhead_stay_begins_(bulkhead *b, bulkhead_stay_ *stay, bulk
     stay->job = NULL;
 }
 
+/* The same, for what is not in a hurry. If it is with a job, the thread has the job's permit. */
+PLIM_RARE_ void bulkhead_stay_here_(bulkhead *b, bulkhead_stay_ *stay, bulkhead_role_ role,
+                                    bulkhead_job *job)
+{
+    bulkhead_stay_begins_(b, stay, role, plim_here_());
+    stay->job = job;
+    stay->hold.amount = job != NULL;
+}
+
+static inline void bulkhead_stay_ends_(const bulkhead_stay_ *stay)
+{
+    plim_hold_ends_(&stay->hold, plim_here_());
+}
+
 /* The innermost stay of the calling thread here, from that place outwards; or NULL. */
-static inline bulkhead_stay_ *bulkhead_find_stay_(const bulkhead *b, plim_place_ *from)
+PLIM_RARE_ bulkhead_stay_ *bulkhead_find_stay_(const bulkhead *b, plim_place_ *from)
 {
     return (bulkhead_stay_ *)(void *)plim_find_hold_(from, b);
 }

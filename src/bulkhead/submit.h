@@ -9,13 +9,13 @@ static inline bool bulkhead_needs_watch_(const bulkhead *b, const bulkhead_job *
 }
 
 /* When a wait of that length is over. */
-static inline int64_t bulkhead_until_(int64_t timeout_ns)
+PLIM_RARE_ int64_t bulkhead_until_(int64_t timeout_ns)
 {
     return timeout_ns == PLIM_FOREVER ? PLIM_FOREVER : plim_deadline_(plim_now_(), timeout_ns);
 }
 
 /* How long it still is. Looking comes out of its time. */
-static inline int64_t bulkhead_left_(int64_t until)
+PLIM_RARE_ int64_t bulkhead_left_(int64_t until)
 {
     int64_t left = until == PLIM_FOREVER ? PLIM_FOREVER : until - plim_now_();
     return left > 0 ? left : 0;
@@ -115,7 +115,7 @@ PLIM_FAST_ uint64_t bulkhead_admit_(bulkhead *b)
 
 /* Looks for a while whether there is room in the queue for some jobs: a worker is about to make it.
  * If another thread waits for that already, we are behind it. */
-PLIM_SLOW_ bool bulkhead_has_room_soon_(const bulkhead *b, int64_t until)
+PLIM_RARE_ bool bulkhead_has_room_soon_(const bulkhead *b, int64_t until)
 {
     bool on = true;
     for (int i = 0; on && i < PLIM_SPIN; i++) {
@@ -132,7 +132,7 @@ PLIM_SLOW_ bool bulkhead_has_room_soon_(const bulkhead *b, int64_t until)
 }
 
 /* Submits on the fast way; false if it is not open for this job. */
-PLIM_FAST_ bool bulkhead_submit_fast_(bulkhead *b, bulkhead_job *job)
+PLIM_CALLED_ bool bulkhead_submit_fast_(bulkhead *b, bulkhead_job *job)
 {
     if (!b->fixed.crewed || job->delay_ns != 0 || job->start_within_ns != 0 ||
         (bulkhead_needs_watch_(b, job) && plim_load_relaxed_(&b->watch.made) != BULKHEAD_MADE_)) {
@@ -159,23 +159,13 @@ PLIM_FAST_ bool bulkhead_submit_fast_(bulkhead *b, bulkhead_job *job)
     return true;
 }
 
-/* Submits on the fast way, after a moment if need be. That comes out of the time to wait. */
-PLIM_CALLED_ bool bulkhead_submit_soon_(bulkhead *b, bulkhead_job *job, int64_t *timeout_ns)
+/* The fast way was not open: submits after a moment, if it gets so. That comes out of the time. */
+PLIM_SLOW_ bool bulkhead_submit_soon_(bulkhead *b, bulkhead_job *job, int64_t *timeout_ns)
 {
-    bool looks = *timeout_ns > 0;
-    while (!PLIM_LIKELY_(bulkhead_submit_fast_(b, job))) {
-        if (!looks) {
-            return false;
-        }
-        const int64_t until = bulkhead_until_(*timeout_ns);
-        looks = false;
-        if (!bulkhead_has_room_soon_(b, until)) {
-            *timeout_ns = bulkhead_left_(until);
-            return false;
-        }
-        *timeout_ns = bulkhead_left_(until);
-    }
-    return true;
+    const int64_t until = bulkhead_until_(*timeout_ns);
+    const bool room = bulkhead_has_room_soon_(b, until);
+    *timeout_ns = bulkhead_left_(until);
+    return room && bulkhead_submit_fast_(b, job);
 }
 
 /* Why a job is refused before anything is done for it: ESHUTDOWN, ETIMEDOUT; else 0. */

@@ -68,7 +68,7 @@ PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
     bulkhead *b = (bulkhead *)arg;
     bulkhead_stay_ self;
     plim_worker_begins_(b->fixed.name);
-    bulkhead_stay_begins_(b, &self, BULKHEAD_SUPERVISES_, plim_here_());
+    bulkhead_stay_here_(b, &self, BULKHEAD_SUPERVISES_, NULL);
     for (bool quit = false; !quit;) {
         bulkhead_told_ told = {bulkhead_no_job_(), 0, false};
         int64_t now = plim_now_();
@@ -96,7 +96,7 @@ PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
             bulkhead_idle_(b);
         }
     }
-    plim_hold_ends_(&self.hold, plim_here_());
+    bulkhead_stay_ends_(&self);
     return 0;
 }
 

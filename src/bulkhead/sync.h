@@ -52,15 +52,11 @@ PLIM_RARE_ int bulkhead_attempt_here_(bulkhead *b, bulkhead_job *job, bool permi
         return BULKHEAD_OVER_;
     }
     bulkhead_stay_ self;
-    bulkhead_attempt_end_ end;
-    bulkhead_stay_begins_(b, &self, BULKHEAD_RUNS_, plim_here_());
     int result = bulkhead_run_listed_(b, &s, &self, job);
     if (result == BULKHEAD_LATER) {
         result = bulkhead_await_finish_(b, job);
     }
-    bulkhead_end_attempt_(b, &self, result, false, &end);
-    plim_hold_ends_(&self.hold, plim_here_());
-    return end.what;
+    return bulkhead_end_listed_(b, &self, result);
 }
 
 /* Waits for a permit as enter does, and runs the job. Returns when it is done. */

@@ -114,14 +114,21 @@ PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *
     return PLIM_LIKELY_(next != NULL) ? next : bulkhead_search_(self, look);
 }
 
+/* Is it a body that the worker's thread is in? A function, as the condition is in the message. */
+static inline bool bulkhead_is_in_body_(const bulkhead_worker_ *self)
+{
+    const bulkhead_job *job = self->stay.job;
+    const uint64_t phase =
+        job == NULL ? (uint64_t)BULKHEAD_DONE_ : plim_load_relaxed_(&job->entry_.phase);
+    return phase <= BULKHEAD_OVERDUE_ && phase != BULKHEAD_FINISHING_;
+}
+
 /* A body has ended the worker's thread. */
 PLIM_SLOW_ void bulkhead_thread_ended_(void *arg)
 {
     bulkhead_worker_ *self = (bulkhead_worker_ *)arg;
     bulkhead *b = self->owner;
-    PLIM_ASSERT(self->stay.job != NULL &&
-                    plim_load_relaxed_(&self->stay.job->entry_.phase) <= BULKHEAD_OVERDUE_ &&
-                    plim_load_relaxed_(&self->stay.job->entry_.phase) != BULKHEAD_FINISHING_,
+    PLIM_ASSERT(bulkhead_is_in_body_(self),
                 "bulkhead: a done has ended its thread; it must return");
     self->stay.hold.place.carries = NULL;   /* worker_stop is not part of the job, */
     *plim_here_() = &self->stay.hold.place; /* nor of what it was in */
@@ -160,7 +167,7 @@ PLIM_SLOW_ plim_worker_result bulkhead_thread_(void *arg)
     bulkhead_put_(&text, number);
     plim_worker_begins_(name);
     bulkhead_section_ s = bulkhead_lock_(self->owner);
-    bulkhead_stay_begins_(self->owner, &self->stay, BULKHEAD_WORKS_, plim_here_());
+    bulkhead_stay_here_(self->owner, &self->stay, BULKHEAD_WORKS_, NULL);
     bulkhead_unlock_(self->owner, &s);
     if (bulkhead_worker_starts_(self)) {
         bulkhead_work_guarded_(self);
