@@ -3578,6 +3578,17 @@ typedef struct loop_scheduler_slow_ {
     int (*destroy)(loop_scheduler *l);
 } loop_scheduler_slow_;
 
+/* The options. */
+typedef struct loop_scheduler_fixed_ {
+    int64_t (*clock)(void *user);
+    void (*on_slow)(void *user, loop_scheduler_task *task, int64_t elapsed_ns);
+    void *user;
+    int64_t slow_ns;
+    uint64_t process; /* that has made the loop: see loop_scheduler_is_inherited_ */
+    size_t stack_size;
+    char name[16];
+} loop_scheduler_fixed_;
+
 enum { LOOP_SCHEDULER_LINE_ = 64 };
 
 /*
@@ -3590,7 +3601,7 @@ enum { LOOP_SCHEDULER_LINE_ = 64 };
  *   atomic             stop_: any thread sets it. stage_, next_timer_: change under the lock, and
  *                      are read without it as a hint. fresh_count_, for others to see. rejected_
  *                      and wakers_, by their own steps
- *   constant           slow_, max_queue_, and what stands under that heading
+ *   constant           slow_, max_queue_, fixed_
  *   under the lock     everything else
  *
  * The fields that are used most stand at the beginning, where an offset takes one byte of an
@@ -3637,14 +3648,7 @@ struct loop_scheduler {
     bool brief_;        /* the last sleep was */
     uint32_t rounds_;   /* dice for how long to look */
 
-    /* Constant. */
-    int64_t (*clock_)(void *user);
-    void (*on_slow_)(void *user, loop_scheduler_task *task, int64_t elapsed_ns);
-    void *user_;
-    int64_t slow_ns_;
-    uint64_t process_; /* that has made it: see loop_scheduler_is_inherited_ */
-    size_t stack_size_;
-    char name_[16];
+    loop_scheduler_fixed_ fixed_;
 
     /* Fields that posters touch, in cache lines of their own; room_ is in another one than the
      * word. */
@@ -3709,7 +3713,7 @@ static inline void loop_scheduler_unlock_(loop_scheduler *l)
 /* By the clock of the user's, if there is one. */
 static inline int64_t loop_scheduler_now_(const loop_scheduler *l)
 {
-    return l->clock_ != NULL ? l->clock_(l->user_) : plim_now_();
+    return l->fixed_.clock != NULL ? l->fixed_.clock(l->fixed_.user) : plim_now_();
 }
 
 static inline bool loop_scheduler_is_current(const loop_scheduler *l)
@@ -3977,9 +3981,9 @@ static inline bool loop_scheduler_stops_(const loop_scheduler *l)
 PLIM_SLOW_ void loop_scheduler_took_(loop_scheduler *l, loop_scheduler_task *task)
 {
     int64_t now = loop_scheduler_now_(l), elapsed = now - l->since_;
-    bool slow = elapsed >= l->slow_ns_;
-    if (slow && l->on_slow_ != NULL) {
-        l->on_slow_(l->user_, task, elapsed);
+    bool slow = elapsed >= l->fixed_.slow_ns;
+    if (slow && l->fixed_.on_slow != NULL) {
+        l->fixed_.on_slow(l->fixed_.user, task, elapsed);
         now = loop_scheduler_now_(l);
     }
     loop_scheduler_lock_(l);
@@ -4014,7 +4018,7 @@ PLIM_FAST_ bool loop_scheduler_run_next_(loop_scheduler *l)
         plim_release_(&l->room_, 1);
     }
     run(task, cancelled ? ECANCELED : 0);
-    if (l->slow_ns_ > 0) {
+    if (l->fixed_.slow_ns > 0) {
         loop_scheduler_took_(l, shown);
     }
     return true;
@@ -4077,7 +4081,7 @@ PLIM_HOT_ bool loop_scheduler_fire_next_(loop_scheduler *l, int64_t now, uint64_
     loop_scheduler_unlock_(l);
 
     timer->run(timer, 0);
-    if (l->slow_ns_ > 0) {
+    if (l->fixed_.slow_ns > 0) {
         loop_scheduler_took_(l, NULL);
     }
     return true;
@@ -4225,7 +4229,7 @@ PLIM_SLOW_ void loop_scheduler_sleep_(loop_scheduler *l, int64_t until)
 
     if (!loop_scheduler_stops_(l)) {
         int64_t timer = next;
-        if (l->clock_ != NULL) {
+        if (l->fixed_.clock != NULL) {
             timer = next == PLIM_FOREVER ? next : plim_deadline_(plim_now_(), next - before);
         }
         plim_park_(&l->word_, PLIM_LANE_NORMAL, plim_half_(word, PLIM_LANE_NORMAL),
@@ -4549,7 +4553,7 @@ PLIM_SLOW_ void loop_scheduler_thread_lost_(void *arg)
 PLIM_SLOW_ plim_worker_result loop_scheduler_thread_(void *arg)
 {
     loop_scheduler *l = (loop_scheduler *)arg;
-    plim_worker_begins_(l->name_);
+    plim_worker_begins_(l->fixed_.name);
     loop_scheduler_enter_(l, true); /* cannot fail: the place is kept for us */
     PLIM_ON_THREAD_EXIT_(loop_scheduler_thread_lost_, l)
     loop_scheduler_run_on_(l);
@@ -4628,7 +4632,7 @@ PLIM_SLOW_ int loop_scheduler_start_(loop_scheduler *l)
     if (error != 0) {
         return error;
     }
-    error = plim_worker_create_(&thread, l->stack_size_, loop_scheduler_thread_, l);
+    error = plim_worker_create_(&thread, l->fixed_.stack_size, loop_scheduler_thread_, l);
     loop_scheduler_lock_(l);
     if (error == 0) {
         l->thread_ = thread;
@@ -5870,7 +5874,7 @@ static inline void loop_scheduler_begin_close_(loop_scheduler *l, int stage, int
  */
 static inline bool loop_scheduler_is_inherited_(const loop_scheduler *l)
 {
-    return l->process_ != plim_process_();
+    return l->fixed_.process != plim_process_();
 }
 
 PLIM_SLOW_ int loop_scheduler_close_(loop_scheduler *l, int how, int64_t timeout_ns)
@@ -5975,19 +5979,19 @@ static inline int loop_scheduler_init(loop_scheduler *l, const loop_scheduler_op
     l->max_queue_ = o->max_queue;
     l->place_.here = plim_here_;
     l->place_.serves = l;
-    l->process_ = plim_process_();
-    l->stack_size_ = o->stack_size;
-    l->slow_ns_ = o->slow_ns;
-    l->clock_ = o->clock;
-    l->on_slow_ = o->on_slow;
-    l->user_ = o->user;
+    l->fixed_.process = plim_process_();
+    l->fixed_.stack_size = o->stack_size;
+    l->fixed_.slow_ns = o->slow_ns;
+    l->fixed_.clock = o->clock;
+    l->fixed_.on_slow = o->on_slow;
+    l->fixed_.user = o->user;
     l->fd_ = l->fd_write_ = -1;
     l->until_ = PLIM_FOREVER;
     plim_timers_init_(&l->timers_, loop_scheduler_now_(l));
     plim_store_relaxed_(&l->next_timer_, (uint64_t)PLIM_FOREVER);
     const char *name = o->name != NULL ? o->name : "loop";
-    for (size_t i = 0; i + 1 < sizeof l->name_ && name[i] != '\0'; i++) {
-        l->name_[i] = name[i];
+    for (size_t i = 0; i + 1 < sizeof l->fixed_.name && name[i] != '\0'; i++) {
+        l->fixed_.name[i] = name[i];
     }
     return 0;
 }

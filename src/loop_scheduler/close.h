@@ -211,7 +211,7 @@ static inline void loop_scheduler_begin_close_(loop_scheduler *l, int stage, int
  */
 static inline bool loop_scheduler_is_inherited_(const loop_scheduler *l)
 {
-    return l->process_ != plim_process_();
+    return l->fixed_.process != plim_process_();
 }
 
 PLIM_SLOW_ int loop_scheduler_close_(loop_scheduler *l, int how, int64_t timeout_ns)

@@ -39,19 +39,19 @@ static inline int loop_scheduler_init(loop_scheduler *l, const loop_scheduler_op
     l->max_queue_ = o->max_queue;
     l->place_.here = plim_here_;
     l->place_.serves = l;
-    l->process_ = plim_process_();
-    l->stack_size_ = o->stack_size;
-    l->slow_ns_ = o->slow_ns;
-    l->clock_ = o->clock;
-    l->on_slow_ = o->on_slow;
-    l->user_ = o->user;
+    l->fixed_.process = plim_process_();
+    l->fixed_.stack_size = o->stack_size;
+    l->fixed_.slow_ns = o->slow_ns;
+    l->fixed_.clock = o->clock;
+    l->fixed_.on_slow = o->on_slow;
+    l->fixed_.user = o->user;
     l->fd_ = l->fd_write_ = -1;
     l->until_ = PLIM_FOREVER;
     plim_timers_init_(&l->timers_, loop_scheduler_now_(l));
     plim_store_relaxed_(&l->next_timer_, (uint64_t)PLIM_FOREVER);
     const char *name = o->name != NULL ? o->name : "loop";
-    for (size_t i = 0; i + 1 < sizeof l->name_ && name[i] != '\0'; i++) {
-        l->name_[i] = name[i];
+    for (size_t i = 0; i + 1 < sizeof l->fixed_.name && name[i] != '\0'; i++) {
+        l->fixed_.name[i] = name[i];
     }
     return 0;
 }

@@ -10,7 +10,7 @@ PLIM_SLOW_ void loop_scheduler_thread_lost_(void *arg)
 PLIM_SLOW_ plim_worker_result loop_scheduler_thread_(void *arg)
 {
     loop_scheduler *l = (loop_scheduler *)arg;
-    plim_worker_begins_(l->name_);
+    plim_worker_begins_(l->fixed_.name);
     loop_scheduler_enter_(l, true); /* cannot fail: the place is kept for us */
     PLIM_ON_THREAD_EXIT_(loop_scheduler_thread_lost_, l)
     loop_scheduler_run_on_(l);
@@ -89,7 +89,7 @@ PLIM_SLOW_ int loop_scheduler_start_(loop_scheduler *l)
     if (error != 0) {
         return error;
     }
-    error = plim_worker_create_(&thread, l->stack_size_, loop_scheduler_thread_, l);
+    error = plim_worker_create_(&thread, l->fixed_.stack_size, loop_scheduler_thread_, l);
     loop_scheduler_lock_(l);
     if (error == 0) {
         l->thread_ = thread;

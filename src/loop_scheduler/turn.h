@@ -17,9 +17,9 @@ static inline bool loop_scheduler_stops_(const loop_scheduler *l)
 PLIM_SLOW_ void loop_scheduler_took_(loop_scheduler *l, loop_scheduler_task *task)
 {
     int64_t now = loop_scheduler_now_(l), elapsed = now - l->since_;
-    bool slow = elapsed >= l->slow_ns_;
-    if (slow && l->on_slow_ != NULL) {
-        l->on_slow_(l->user_, task, elapsed);
+    bool slow = elapsed >= l->fixed_.slow_ns;
+    if (slow && l->fixed_.on_slow != NULL) {
+        l->fixed_.on_slow(l->fixed_.user, task, elapsed);
         now = loop_scheduler_now_(l);
     }
     loop_scheduler_lock_(l);
@@ -54,7 +54,7 @@ PLIM_FAST_ bool loop_scheduler_run_next_(loop_scheduler *l)
         plim_release_(&l->room_, 1);
     }
     run(task, cancelled ? ECANCELED : 0);
-    if (l->slow_ns_ > 0) {
+    if (l->fixed_.slow_ns > 0) {
         loop_scheduler_took_(l, shown);
     }
     return true;
@@ -117,7 +117,7 @@ PLIM_HOT_ bool loop_scheduler_fire_next_(loop_scheduler *l, int64_t now, uint64_
     loop_scheduler_unlock_(l);
 
     timer->run(timer, 0);
-    if (l->slow_ns_ > 0) {
+    if (l->fixed_.slow_ns > 0) {
         loop_scheduler_took_(l, NULL);
     }
     return true;
@@ -265,7 +265,7 @@ PLIM_SLOW_ void loop_scheduler_sleep_(loop_scheduler *l, int64_t until)
 
     if (!loop_scheduler_stops_(l)) {
         int64_t timer = next;
-        if (l->clock_ != NULL) {
+        if (l->fixed_.clock != NULL) {
             timer = next == PLIM_FOREVER ? next : plim_deadline_(plim_now_(), next - before);
         }
         plim_park_(&l->word_, PLIM_LANE_NORMAL, plim_half_(word, PLIM_LANE_NORMAL),

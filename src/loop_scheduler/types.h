@@ -175,6 +175,17 @@ typedef struct loop_scheduler_slow_ {
     int (*destroy)(loop_scheduler *l);
 } loop_scheduler_slow_;
 
+/* The options. */
+typedef struct loop_scheduler_fixed_ {
+    int64_t (*clock)(void *user);
+    void (*on_slow)(void *user, loop_scheduler_task *task, int64_t elapsed_ns);
+    void *user;
+    int64_t slow_ns;
+    uint64_t process; /* that has made the loop: see loop_scheduler_is_inherited_ */
+    size_t stack_size;
+    char name[16];
+} loop_scheduler_fixed_;
+
 enum { LOOP_SCHEDULER_LINE_ = 64 };
 
 /*
@@ -187,7 +198,7 @@ enum { LOOP_SCHEDULER_LINE_ = 64 };
  *   atomic             stop_: any thread sets it. stage_, next_timer_: change under the lock, and
  *                      are read without it as a hint. fresh_count_, for others to see. rejected_
  *                      and wakers_, by their own steps
- *   constant           slow_, max_queue_, and what stands under that heading
+ *   constant           slow_, max_queue_, fixed_
  *   under the lock     everything else
  *
  * The fields that are used most stand at the beginning, where an offset takes one byte of an
@@ -234,14 +245,7 @@ struct loop_scheduler {
     bool brief_;        /* the last sleep was */
     uint32_t rounds_;   /* dice for how long to look */
 
-    /* Constant. */
-    int64_t (*clock_)(void *user);
-    void (*on_slow_)(void *user, loop_scheduler_task *task, int64_t elapsed_ns);
-    void *user_;
-    int64_t slow_ns_;
-    uint64_t process_; /* that has made it: see loop_scheduler_is_inherited_ */
-    size_t stack_size_;
-    char name_[16];
+    loop_scheduler_fixed_ fixed_;
 
     /* Fields that posters touch, in cache lines of their own; room_ is in another one than the
      * word. */
@@ -306,7 +310,7 @@ static inline void loop_scheduler_unlock_(loop_scheduler *l)
 /* By the clock of the user's, if there is one. */
 static inline int64_t loop_scheduler_now_(const loop_scheduler *l)
 {
-    return l->clock_ != NULL ? l->clock_(l->user_) : plim_now_();
+    return l->fixed_.clock != NULL ? l->fixed_.clock(l->fixed_.user) : plim_now_();
 }
 
 static inline bool loop_scheduler_is_current(const loop_scheduler *l)

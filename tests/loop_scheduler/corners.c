@@ -233,14 +233,14 @@ TEST a_loop_of_another_process_is_left_alone(void)
     loop_scheduler_task task = {.run = count};
     ASSERT_EQ(0, loop_scheduler_init(&l, NULL));
     ASSERT_EQ(0, loop_scheduler_post(&l, &task));
-    l.process_++;
+    l.fixed_.process++;
     memcpy((void *)&before, (void *)&l, sizeof l);
     ASSERT_EQ(0, loop_scheduler_close(&l, LOOP_SCHEDULER_NOW, PLIM_FOREVER));
     ASSERT_EQ(EINVAL, loop_scheduler_close(&l, 2, PLIM_FOREVER));
     ASSERT_EQ(0, loop_scheduler_destroy(&l));
     ASSERT_EQ(0, memcmp((void *)&before, (void *)&l, sizeof l));
     ASSERT_EQ(0, told);
-    l.process_--;
+    l.fixed_.process--;
     ASSERT_EQ(0, loop_scheduler_close(&l, LOOP_SCHEDULER_NOW, PLIM_FOREVER));
     ASSERT_EQ(1, told);
     ASSERT_EQ(0, loop_scheduler_destroy(&l));

@@ -81,7 +81,7 @@ const char *explore_bad_rest(uint64_t word)
     (void)word;
     for (int i = 0; i < LOOPS; i++) {
         loop_scheduler *l = &world.l[i];
-        if (world.destroyed[i] || l->name_[0] == 0) {
+        if (world.destroyed[i] || l->fixed_.name[0] == 0) {
             continue;
         }
         if (l->place_.goal.lock != 0) {
