@@ -1998,8 +1998,8 @@ static inline void plim_look_at_(PLIM_ATOMIC_(uint64_t) * what, int few, int64_t
 
 /*
  * A latch: a counter that one thread waits for, and that another opens once. So it needs nothing of
- * what a counter does for many, and uses two fields of the word: AVAILABLE is 1 when it is open, and
- * WAITERS is 1 when its thread sleeps, or is about to.
+ * what a counter does for many, and uses two fields of the word: AVAILABLE is 1 when it is open,
+ * and WAITERS is 1 when its thread sleeps, or is about to.
  *
  * Why no opening is slept through. Both fields change by steps of one word. If the thread has
  * registered first, the opener sees that, and calls. If the opener was first, the thread sees that
@@ -2018,8 +2018,8 @@ PLIM_SLOW_ void plim_latch_open_(plim_counter *latch)
     } while (!plim_commit_release_(latch, &w, step));
 }
 
-/* Looks for a while whether it gets open. One thread in 16 looks for PLIM_TRY_NS_: see "Spinning" in
- * operations.h. */
+/* Looks for a while whether it gets open. One thread in 16 looks for PLIM_TRY_NS_. Or two threads
+ * that hand over to each other, and have once lost step, would never find it again. */
 static inline uint64_t plim_latch_look_(plim_counter *latch, int64_t timeout_ns)
 {
     uint64_t w = plim_load_relaxed_(&latch->word);
@@ -2041,8 +2041,8 @@ static inline uint64_t plim_latch_look_(plim_counter *latch, int64_t timeout_ns)
     return w;
 }
 
-/* Waits until it is open: 0, and then it is closed again; ETIMEDOUT. A timeout of 0 or less does not
- * wait. `looks`: before it sleeps. */
+/* Waits until it is open: 0, and then it is closed again; ETIMEDOUT. A timeout of 0 or less does
+ * not wait. `looks`: before it sleeps. */
 PLIM_RARE_ int plim_latch_await_(plim_counter *latch, int64_t timeout_ns, bool looks)
 {
     uint64_t w = looks ? plim_latch_look_(latch, timeout_ns) : plim_load_relaxed_(&latch->word);
@@ -3447,9 +3447,9 @@ enum { PLIM_AWAITS_ = -1 }; /* a limiter's answer: it waits from here on */
  * exact when it was read.
  *
  * Why no waiter is forgotten. Three things may let one in: a permit that comes back, a place that
- * gets free, a limit that grows. Each frozen section ends with bulkhead_grant_, so it does not matter
- * which. A worker that only takes the next job gives its permit to the first in the queue. Jobs that
- * are on their way are the inbox's business: see inbox.h.
+ * gets free, a limit that grows. Each frozen section ends with bulkhead_admit_, so it does not
+ * matter which. A worker that only takes the next job gives its permit to the first in the queue.
+ * Jobs that are on their way are the inbox's business: see inbox.h.
  */
 #define BULKHEAD_CLOSED_ ((uint64_t)1 << 2)
 #define BULKHEAD_STAFFED_ ((uint64_t)1 << 3)
@@ -3484,7 +3484,7 @@ static inline uint64_t bulkhead_queued_(uint64_t word)
  *               to be
  *   ADMITTED    likewise             a section that empties it: READY
  *   DELAYED     later, the timers    the supervisor, when it is due: QUEUED, READY
- *   QUEUED      queue                a section with a free permit (bulkhead_grant_): READY
+ *   QUEUED      queue                a section with a free permit (bulkhead_admit_): READY
  *   READY       ready_jobs           the worker, or entry of the executor, that takes it: RUNNING
  *   RUNNING     stay.job of its      its runner: FINISHING, ENDING, DONE; for another attempt
  *               worker, or running   DELAYED, QUEUED; the supervisor, at the run timeout: STUCK
@@ -3619,7 +3619,7 @@ typedef struct bulkhead_slow_ {
     void (*entered)(bulkhead *b, int64_t since);
     int (*leave)(bulkhead *b);
     int (*leave_hooked)(bulkhead *b, int result, bulkhead_stay_ *stay);
-    bool (*take)(bulkhead *b);
+    bool (*enter_now)(bulkhead *b);
     int (*invoke)(bulkhead *b, int (*fn)(void *), void *arg, int *result);
     void (*ran)(bulkhead *b, int64_t since, int result);
     int (*submit)(bulkhead *b, bulkhead_job *job, int64_t timeout_ns);
@@ -3832,7 +3832,7 @@ static inline void bulkhead_forget_(bulkhead *b, const bulkhead_stay_ *stay)
 }
 
 /* The fast way in, if it is open. */
-static inline bool bulkhead_take_(bulkhead *b)
+static inline bool bulkhead_enter_fast_(bulkhead *b)
 {
     const uint64_t not_now = PLIM_HELD_ | PLIM_WATCHED_ | BULKHEAD_CLOSED_;
     uint64_t word = plim_load_relaxed_(&b->gate.word);
@@ -3854,7 +3854,7 @@ enum { BULKHEAD_HOOKS_ = BULKHEAD_STATS | BULKHEAD_TIMINGS | BULKHEAD_EVENTS_ };
 /* `full` is the error for a wait that ends without a permit: ETIMEDOUT, or EAGAIN for a try. */
 static inline int bulkhead_enter_or_(bulkhead *b, int64_t timeout_ns, int full)
 {
-    if (PLIM_LIKELY_(bulkhead_take_(b))) {
+    if (PLIM_LIKELY_(bulkhead_enter_fast_(b))) {
         if ((b->fixed.flags & BULKHEAD_HOOKS_) != 0) {
             b->slow->entered(b, 0);
         }
@@ -3956,8 +3956,8 @@ static inline int bulkhead_submit_for(bulkhead *b, bulkhead_job *job, int64_t ti
 }
 
 /* Is it done, though its body may run on after a run timeout? Acquire, for the release in
- * bulkhead_release_: what the job has done is visible. If its phase is DONE, not OVERDUE, its
- * memory is the caller's. */
+ * bulkhead_let_waiters_go_: what the job has done is visible. If its phase is DONE, not OVERDUE,
+ * its memory is the caller's. */
 static inline bool bulkhead_is_done_(const bulkhead_job *job)
 {
     uint64_t phase = plim_load_acquire_(&job->entry_.phase);
@@ -4024,9 +4024,9 @@ static inline int bulkhead_finish(bulkhead_job *job, int result)
 
 /* ---- Calls of functions ---- */
 
-static inline bool bulkhead_take_inline_(bulkhead *b)
+static inline bool bulkhead_enter_inline_(bulkhead *b)
 {
-    bool taken = bulkhead_take_(b) || b->slow->take(b);
+    bool taken = bulkhead_enter_fast_(b) || b->slow->enter_now(b);
     if (taken && (b->fixed.flags & BULKHEAD_HOOKS_) != 0) {
         b->slow->entered(b, 0);
     }
@@ -4060,7 +4060,7 @@ static inline int bulkhead_invoke(bulkhead *b, int (*fn)(void *), void *arg, int
         int error = bulkhead_enter(b);
         return error != 0 ? error : bulkhead_call_here_(b, fn, arg, result);
     }
-    if ((b->fixed.flags & BULKHEAD_INLINE) != 0 && bulkhead_take_inline_(b)) {
+    if ((b->fixed.flags & BULKHEAD_INLINE) != 0 && bulkhead_enter_inline_(b)) {
         return bulkhead_call_here_(b, fn, arg, result);
     }
     return b->slow->invoke(b, fn, arg, result);
@@ -4319,7 +4319,7 @@ typedef struct bulkhead_section_ {
     int64_t now;                      /* see bulkhead_now_; 0: it has not looked yet */
     plim_list_ woken;                 /* waiters whose wait has ended */
     uint64_t entries;                 /* to be given to the executor */
-    bulkhead_job *ended, *last_ended; /* jobs to be concluded, by timer_.next */
+    bulkhead_job *ended, *last_ended; /* jobs to be finished, by timer_.next */
     uint32_t hires;                   /* workers to be created */
     bool barren;                      /* none can be had now: plan none */
 } bulkhead_section_;
@@ -4453,7 +4453,7 @@ static inline bool bulkhead_is_staffed_(const bulkhead *b)
 }
 
 /* Lets in those who may: see admission.h. */
-static inline void bulkhead_grant_(bulkhead *b, bulkhead_section_ *s);
+static inline void bulkhead_admit_(bulkhead *b, bulkhead_section_ *s);
 
 /* Sees to it that no job is left in the inbox, as long as nobody searches: see inbox.h. */
 PLIM_RARE_ void bulkhead_leave_summons_(bulkhead *b, bulkhead_section_ *s);
@@ -4464,7 +4464,7 @@ PLIM_RARE_ void bulkhead_break_(bulkhead *b, bulkhead_section_ *s);
 PLIM_RARE_ void bulkhead_let_go_(bulkhead *b, bulkhead_section_ *s)
 {
     if (s->frozen) {
-        bulkhead_grant_(b, s);
+        bulkhead_admit_(b, s);
     }
     if (b->fixed.crewed && (b->crew.searching == 0 || b->summons != 0)) {
         bulkhead_leave_summons_(b, s);
@@ -4705,7 +4705,7 @@ static inline void bulkhead_dequeue_(bulkhead *b, bulkhead_section_ *s, bulkhead
 }
 
 /* A job that is in no list gets a permit and is ready. If none is free, it joins the queue. */
-PLIM_RARE_ void bulkhead_let_in_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
+PLIM_RARE_ void bulkhead_admit_job_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
 {
     if (bulkhead_available_(s->word) > 0 && b->queue.first == NULL) {
         s->word -= BULKHEAD_PERMIT_ONE_;
@@ -4783,7 +4783,7 @@ static inline void bulkhead_number_it_(bulkhead *b, bulkhead_job *job)
  * submitters the places. Whoever it was that changed who they are: each frozen section does it when
  * it begins and when it ends. A section that goes on with what becomes ready by that does it in
  * between, too. */
-PLIM_RARE_ void bulkhead_grant_slow_(bulkhead *b, bulkhead_section_ *s)
+PLIM_RARE_ void bulkhead_admit_slow_(bulkhead *b, bulkhead_section_ *s)
 {
     int64_t left = bulkhead_available_(s->word);
     for (plim_node_ *next, *at = b->queue.first; at != NULL && left > 0; at = next) {
@@ -4829,10 +4829,10 @@ PLIM_RARE_ void bulkhead_grant_slow_(bulkhead *b, bulkhead_section_ *s)
 }
 
 /* In a frozen section. */
-static inline void bulkhead_grant_(bulkhead *b, bulkhead_section_ *s)
+static inline void bulkhead_admit_(bulkhead *b, bulkhead_section_ *s)
 {
     if ((b->queue.first != NULL && bulkhead_available_(s->word) > 0) || b->room.first != NULL) {
-        bulkhead_grant_slow_(b, s);
+        bulkhead_admit_slow_(b, s);
     }
 }
 
@@ -4877,7 +4877,7 @@ PLIM_RARE_ void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job
     if (job->start_within_ns > 0) {
         bulkhead_arm_(b, s, job, plim_deadline_(plim_now_(), job->start_within_ns));
     }
-    bulkhead_let_in_(b, s, job);
+    bulkhead_admit_job_(b, s, job);
 }
 
 /* ==== src/bulkhead/inbox.h ==================================================================== */
@@ -5060,7 +5060,7 @@ PLIM_RARE_ void bulkhead_leave_summons_(bulkhead *b, bulkhead_section_ *s)
         }
         if (s->frozen) {
             bulkhead_empty_(b, s);
-            bulkhead_grant_(b, s);
+            bulkhead_admit_(b, s);
         } else {
             bulkhead_freeze_(b, s);
         }
@@ -5085,7 +5085,7 @@ PLIM_SLOW_ void bulkhead_freeze_(bulkhead *b, bulkhead_section_ *s)
         s->word -= (uint64_t)(bulkhead_available_(s->word) - most) * BULKHEAD_PERMIT_ONE_;
     }
     b->spare = b->unreported = 0;
-    bulkhead_grant_(b, s);
+    bulkhead_admit_(b, s);
 }
 
 /* Tells the word, which is not ours, of the places that are free. Relaxed: with a place goes
@@ -5180,8 +5180,8 @@ PLIM_SLOW_ uint32_t bulkhead_ask_(const bulkhead *b, int64_t now, int64_t took, 
  * the next run puts it right. The number of runs is only nearly known: a permit that has just come
  * back may be among them, and a resize may come between the two looks.
  *
- * The run timeout of a job counts as soon as it has passed, see bulkhead_conclude_. But when the
- * body returns, if the job is detached, or the bulkhead sync.
+ * The run timeout of a job counts as soon as it has passed, see bulkhead_finish_early_. But when
+ * the body returns, if the job is detached, or the bulkhead sync.
  */
 PLIM_RARE_ void bulkhead_sample_(bulkhead *b, int64_t since, int64_t limit, int result)
 {
@@ -5218,8 +5218,8 @@ PLIM_FAST_ void bulkhead_set_outcome_(bulkhead *b, bulkhead_job *job, bulkhead_o
     b->jobs--;
 }
 
-/* The job is over. If its runner ends it, it releases it in bulkhead_pass_permit_. Any other thread
- * that ends a job concludes it after the section. */
+/* The job is over. If its runner ends it, it lets those go who wait for it in bulkhead_release_.
+ * Any other thread that ends a job finishes it after the section. */
 static inline void bulkhead_end_(bulkhead *b, bulkhead_job *job, bulkhead_outcome outcome,
                                  int result)
 {
@@ -5228,7 +5228,7 @@ static inline void bulkhead_end_(bulkhead *b, bulkhead_job *job, bulkhead_outcom
     plim_store_relaxed_(&job->entry_.phase, BULKHEAD_ENDING_);
 }
 
-/* The job that is to be concluded after that one. */
+/* The job that is to be finished after that one. */
 static inline bulkhead_job *bulkhead_after_job_(const bulkhead_job *job)
 {
     plim_timer_ *link = job->timer_.next;
@@ -5247,7 +5247,7 @@ static inline void bulkhead_add_ended_(bulkhead_section_ *s, bulkhead_job *job)
     s->last_ended = job;
 }
 
-/* As bulkhead_end_, by another thread than its runner: it is concluded after the section. If it
+/* As bulkhead_end_, by another thread than its runner: it is finished after the section. If it
  * FAILED, it has been tried, and cannot be tried again. */
 static inline void bulkhead_end_early_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                        bulkhead_outcome outcome)
@@ -5293,8 +5293,8 @@ PLIM_CALLED_ void bulkhead_end_awaits_(bulkhead *b, bulkhead_section_ *s, bulkhe
 /* Says that the job is DONE, or OVERDUE: the last touch of it, so a release, for the acquire in
  * bulkhead_is_done_. No waiter is forgotten. A thread joins the waiters under the lock, if the job
  * is not past that phase, and this runs under the lock, too. */
-PLIM_FAST_ void bulkhead_release_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
-                                  uint64_t phase)
+PLIM_FAST_ void bulkhead_let_waiters_go_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                         uint64_t phase)
 {
     if (!PLIM_LIKELY_(job->waiters_ == NULL)) {
         bulkhead_end_awaits_(b, s, job, phase == BULKHEAD_DONE_);
@@ -5357,7 +5357,7 @@ PLIM_RARE_ void bulkhead_refuse_(bulkhead *b, bulkhead_section_ *s, bulkhead_job
     job->was_detached_ = past->detached;
     plim_store_relaxed_(&job->marks_, past->marks);
     if (past->done) {
-        bulkhead_release_(b, s, job, BULKHEAD_DONE_);
+        bulkhead_let_waiters_go_(b, s, job, BULKHEAD_DONE_);
     } else {
         plim_store_relaxed_(&job->entry_.phase, BULKHEAD_NEW_);
     }
@@ -5404,7 +5404,7 @@ static inline void bulkhead_call_done_(bulkhead *b, bulkhead_job *job)
 /* The rest of the end of a job that another thread than its runner has ended. If its run timeout
  * has passed, its body may go on, with its permit, and use the job's memory. Then those who wait
  * are released, but the job is not done before the body returns. */
-PLIM_RARE_ void bulkhead_conclude_(bulkhead *b, bulkhead_job *job, bulkhead_stay_ *self)
+PLIM_RARE_ void bulkhead_finish_early_(bulkhead *b, bulkhead_job *job, bulkhead_stay_ *self)
 {
     const bool detached = job->detached;
     self->job = detached ? NULL : job; /* if done waits for it, that is EDEADLK */
@@ -5415,14 +5415,15 @@ PLIM_RARE_ void bulkhead_conclude_(bulkhead *b, bulkhead_job *job, bulkhead_stay
     if (!detached) {
         bulkhead_section_ s = bulkhead_lock_(b);
         const bool runs_on = bulkhead_is_stuck_(job);
-        bulkhead_release_(b, &s, job, runs_on ? BULKHEAD_OVERDUE_ : BULKHEAD_DONE_);
+        bulkhead_let_waiters_go_(b, &s, job, runs_on ? BULKHEAD_OVERDUE_ : BULKHEAD_DONE_);
         bulkhead_unlock_(b, &s);
     }
 }
 
 /* ==== src/bulkhead/attempt.h ================================================================== */
 
-/* An attempt: how it begins, and what its end means for the job. See finish.h for the end itself. */
+/* An attempt: how it begins, and what its end means for the job. See finish.h for the end itself.
+ * */
 
 static inline int64_t bulkhead_run_limit_(const bulkhead *b, const bulkhead_job *job)
 {
@@ -5571,7 +5572,7 @@ PLIM_FAST_ int bulkhead_decide_end_(bulkhead *b, bulkhead_section_ *s, bulkhead_
         b->totals.late++;
         b->stuck -= (job->later_ & BULKHEAD_AWAY_) == 0;
         if (job->detached || plim_load_relaxed_(&job->entry_.phase) == BULKHEAD_OVERDUE_) {
-            bulkhead_release_(b, s, job, BULKHEAD_DONE_);
+            bulkhead_let_waiters_go_(b, s, job, BULKHEAD_DONE_);
         } else {
             /* Relaxed: the body has ended for those who see DONE. That is said under the lock. */
             plim_store_relaxed_(&job->entry_.phase, BULKHEAD_RETURNED_);
@@ -5626,7 +5627,8 @@ PLIM_FAST_ bulkhead_job *bulkhead_pick_(bulkhead *b)
 
 /* ==== src/bulkhead/after.h ==================================================================== */
 
-/* What a section leaves to do after it: workers to hire, entries for the executor, jobs to conclude. */
+/* What a section leaves to do after it: workers to hire, entries for the executor, jobs to finish.
+ * */
 
 PLIM_SLOW_ void bulkhead_execute_(void *arg);
 PLIM_RARE_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine);
@@ -5684,14 +5686,14 @@ PLIM_RARE_ void bulkhead_feed_(bulkhead *b, uint64_t entries)
 }
 
 /* Concludes the jobs that a section has ended. */
-PLIM_RARE_ void bulkhead_conclude_all_(bulkhead *b, bulkhead_job *ended)
+PLIM_RARE_ void bulkhead_finish_all_(bulkhead *b, bulkhead_job *ended)
 {
     bulkhead_stay_ self;
     bulkhead_stay_here_(b, &self, BULKHEAD_ENDS_, NULL);
     for (self.more.rest = ended; self.more.rest != NULL;) {
         bulkhead_job *job = self.more.rest;
         self.more.rest = bulkhead_after_job_(job); /* its memory may go */
-        bulkhead_conclude_(b, job, &self);
+        bulkhead_finish_early_(b, job, &self);
     }
     bulkhead_stay_ends_(&self);
 }
@@ -5703,7 +5705,7 @@ PLIM_RARE_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s)
         bulkhead_hire_(b, NULL);
     }
     if (s->ended != NULL) {
-        bulkhead_conclude_all_(b, s->ended);
+        bulkhead_finish_all_(b, s->ended);
     }
     if (s->entries != 0) {
         bulkhead_feed_(b, s->entries);
@@ -5916,8 +5918,8 @@ PLIM_SLOW_ bulkhead_job *bulkhead_search_(bulkhead_worker_ *self, bool look)
  *                                          under the lock
  *   2  done inside   bulkhead_tell_end_    while the permit covers it; without the lock. Left out
  *                                          if there is no done, and for a detached job
- *   3  the permit    bulkhead_pass_on_     it is free, with all that follows, and those who wait for
- *                                          the job go on; under the lock
+ *   3  the permit    bulkhead_release_     it is free, with all that follows, and those who wait
+ *                                          for the job go on; under the lock
  *   4  done outside  bulkhead_tell_end_    of a detached job, and on_event of a retry; without the
  *                                          lock
  *
@@ -5953,10 +5955,10 @@ PLIM_RARE_ void bulkhead_tell_end_(bulkhead *b, const bulkhead_attempt_end_ *end
     }
 }
 
-/* Steps 1 and 2. Which code of the program has to run while the permit is still held? Done, which is
- * part of the job. Not if the job is detached: then done may submit it again, and finds the permit
- * free. Nor on_event if there will be another attempt: that may begin, and end the job, while
- * on_event hears of this one. So no event names the job then. */
+/* Steps 1 and 2. Which code of the program has to run while the permit is still held? Done, which
+ * is part of the job. Not if the job is detached: then done may submit it again, and finds the
+ * permit free. Nor on_event if there will be another attempt: that may begin, and end the job,
+ * while on_event hears of this one. So no event names the job then. */
 PLIM_RARE_ void bulkhead_decide_attempt_(bulkhead *b, bulkhead_section_ *s,
                                          bulkhead_attempt_end_ *end, bool again)
 {
@@ -5996,18 +5998,18 @@ static inline bool bulkhead_is_free_(bulkhead *b, bulkhead_section_ *s, bulkhead
 
 /* Step 3. Frees the permit, with all that follows from it. Threads that wait for the job go on,
  * unless code of the program comes first. */
-static inline void bulkhead_pass_on_(bulkhead *b, bulkhead_section_ *s,
+static inline void bulkhead_release_(bulkhead *b, bulkhead_section_ *s,
                                      const bulkhead_attempt_end_ *end)
 {
     if (s->frozen) {
         s->word += BULKHEAD_PERMIT_ONE_;
-        bulkhead_grant_(b, s);
+        bulkhead_admit_(b, s);
     } else {
         b->spare++;
         bulkhead_reckon_(b);
     }
     if (PLIM_LIKELY_(end->what == BULKHEAD_OVER_ && !end->calls)) {
-        bulkhead_release_(b, s, end->job, BULKHEAD_DONE_);
+        bulkhead_let_waiters_go_(b, s, end->job, BULKHEAD_DONE_);
     }
 }
 
@@ -6057,7 +6059,7 @@ PLIM_RARE_ bulkhead_job *bulkhead_end_attempt_(bulkhead *b, bulkhead_stay_ *self
     self->hold.amount = 0;
     const bool free = bulkhead_is_free_(b, &s, worker, end, broken, replaced);
     if (end->what != BULKHEAD_LEFT_) {
-        bulkhead_pass_on_(b, &s, end);
+        bulkhead_release_(b, &s, end);
     }
     bulkhead_job *next = free ? bulkhead_take_job_(b, &s, worker) : NULL;
     b->crew.searching -= next != NULL;
@@ -6078,7 +6080,8 @@ PLIM_RARE_ bulkhead_job *bulkhead_end_attempt_(bulkhead *b, bulkhead_stay_ *self
     return next;
 }
 
-/* The same on a thread that is no worker's. Ends its stay, too, and says what that was for the job. */
+/* The same on a thread that is no worker's. Ends its stay, too, and says what that was for the job.
+ * */
 PLIM_RARE_ int bulkhead_end_listed_(bulkhead *b, bulkhead_stay_ *self, int result)
 {
     bulkhead_attempt_end_ end;
@@ -6212,7 +6215,7 @@ PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *
     bulkhead_reckon_(b);
     self->stay.job = NULL;
     if (PLIM_LIKELY_(job->done == NULL)) {
-        bulkhead_release_(b, &s, job, BULKHEAD_DONE_);
+        bulkhead_let_waiters_go_(b, &s, job, BULKHEAD_DONE_);
     } else {
         bulkhead_part_(self, &s, job);
     }
@@ -6371,7 +6374,7 @@ PLIM_RARE_ bool bulkhead_give_up_(bulkhead *b, bulkhead_section_ *s, const bulkh
     if (refused != NULL) {
         bulkhead_withdraw_(b, s, refused);
         bulkhead_refuse_(b, s, refused, mine);
-        bulkhead_grant_(b, s);
+        bulkhead_admit_(b, s);
     }
     bool goes_on = false;
     while (b->ready_jobs.first != NULL && !goes_on) {
@@ -6383,7 +6386,7 @@ PLIM_RARE_ bool bulkhead_give_up_(bulkhead *b, bulkhead_section_ *s, const bulkh
         bulkhead_job *job = BULKHEAD_JOB_OF_(goes_on ? node : b->ready_jobs.first);
         bulkhead_withdraw_(b, s, job);
         bulkhead_end_early_(b, s, job, job->attempt != 0 ? BULKHEAD_FAILED : BULKHEAD_ABORTED);
-        bulkhead_grant_(b, s);
+        bulkhead_admit_(b, s);
         goes_on = goes_on || bulkhead_able_(b, true) != 0;
     }
     return refused != NULL;
@@ -6481,7 +6484,7 @@ PLIM_RARE_ void bulkhead_due_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *j
         if (job->start_within_ns > 0 && job->attempt == 0) {
             bulkhead_arm_(b, s, job, plim_deadline_(now, job->start_within_ns));
         }
-        bulkhead_let_in_(b, s, job);
+        bulkhead_admit_job_(b, s, job);
     } else {
         bulkhead_withdraw_(b, s, job); /* from the queue, or from those that are ready */
         bulkhead_end_early_(b, s, job, BULKHEAD_EXPIRED);
@@ -6839,7 +6842,7 @@ static inline int bulkhead_refusal_(uint64_t word, bool takes, bool room, int64_
 }
 
 /* May a caller take a permit at once? If one is free, and not too many would wait after that. */
-static inline bool bulkhead_takes_(const bulkhead *b, uint64_t word)
+static inline bool bulkhead_enters_(const bulkhead *b, uint64_t word)
 {
     return bulkhead_available_(word) > 0 && bulkhead_is_to_spare_(b, word);
 }
@@ -6933,7 +6936,7 @@ PLIM_SLOW_ int bulkhead_get_in_(bulkhead *b, int64_t timeout_ns, int64_t since, 
     bulkhead_caller_ self;
     bulkhead_blocked_ blocked;
     bulkhead_section_ s = bulkhead_lock_(b);
-    const bool takes = bulkhead_takes_(b, s.word);
+    const bool takes = bulkhead_enters_(b, s.word);
     int error = !again ? bulkhead_refusal_(s.word, takes, bulkhead_has_room_(b, s.word), timeout_ns)
                 : b->stage >= PLIM_ABORTING_ ? ESHUTDOWN
                                              : 0;
@@ -6957,7 +6960,7 @@ PLIM_CALLED_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns, int full)
     uint64_t word;
     int error = 0;
     if (PLIM_LIKELY_(bulkhead_read_exactly_(b, &word))) {
-        error = bulkhead_refusal_(word, bulkhead_takes_(b, word), bulkhead_may_have_room_(b, word),
+        error = bulkhead_refusal_(word, bulkhead_enters_(b, word), bulkhead_may_have_room_(b, word),
                                   timeout_ns);
     }
     const int64_t since = error != 0 || b->fixed.histograms == NULL ? 0 : plim_now_();
@@ -7088,7 +7091,7 @@ static inline int bulkhead_may_submit_(bulkhead_job *job)
 }
 
 /* The limits were changed between the look at them and the step that relied on them. */
-PLIM_SLOW_ void bulkhead_take_back_(bulkhead *b, bool admitted)
+PLIM_SLOW_ void bulkhead_undo_admit_(bulkhead *b, bool admitted)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
     s.word += admitted ? BULKHEAD_PERMIT_ONE_ : 0;
@@ -7098,7 +7101,7 @@ PLIM_SLOW_ void bulkhead_take_back_(bulkhead *b, bool admitted)
 
 /* The first step of the fast way: gets a permit, or a place. ADMITTED, JOINING; or NEW if that way
  * is not open. Acquire, as for every thread that takes a permit. */
-PLIM_FAST_ uint64_t bulkhead_admit_(bulkhead *b)
+PLIM_FAST_ uint64_t bulkhead_admit_fast_(bulkhead *b)
 {
     const uint64_t open = BULKHEAD_STAFFED_;
     const uint64_t bits = open | PLIM_HELD_ | PLIM_WATCHED_; /* what is closed is watched */
@@ -7113,7 +7116,7 @@ PLIM_FAST_ uint64_t bulkhead_admit_(bulkhead *b)
         next = admitted ? word - BULKHEAD_PERMIT_ONE_ : word + BULKHEAD_QUEUED_ONE_;
     } while (!plim_cas_acquire_(&b->gate.word, &word, next));
     if (bulkhead_most_waiting_(b) != room) {
-        bulkhead_take_back_(b, admitted);
+        bulkhead_undo_admit_(b, admitted);
         return BULKHEAD_NEW_;
     }
     return admitted ? BULKHEAD_ADMITTED_ : BULKHEAD_JOINING_;
@@ -7145,7 +7148,7 @@ PLIM_CALLED_ bool bulkhead_submit_fast_(bulkhead *b, bulkhead_job *job)
         return false;
     }
     const int64_t since = b->fixed.histograms == NULL ? 0 : plim_now_();
-    const uint64_t phase = bulkhead_admit_(b);
+    const uint64_t phase = bulkhead_admit_fast_(b);
     if (phase == BULKHEAD_NEW_) {
         return false;
     }
@@ -7491,8 +7494,8 @@ static inline void bulkhead_leave_job_waiters_(bulkhead *b, bulkhead_job *job,
     *at = self->next;
 }
 
-/* Ends the section, and waits for the end of the job: 0, ETIMEDOUT, EDEADLK. `blocked`: who waits, if
- * that is not known yet, or NULL. If the wait was ended, the job may be gone, and so may the
+/* Ends the section, and waits for the end of the job: 0, ETIMEDOUT, EDEADLK. `blocked`: who waits,
+ * if that is not known yet, or NULL. If the wait was ended, the job may be gone, and so may the
  * bulkhead. */
 PLIM_RARE_ int bulkhead_sleep_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                int64_t timeout_ns, bool returned, plim_place_ *here,
@@ -7517,7 +7520,7 @@ PLIM_RARE_ int bulkhead_sleep_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *
 }
 
 /* A section to wait for a job. If it came too late for an abort, the jobs that the abort left are
- * ours to conclude. This very job may be among them. So that is done before, and once more. */
+ * ours to finish. This very job may be among them. So that is done before, and once more. */
 PLIM_RARE_ bulkhead_section_ bulkhead_lock_to_wait_(bulkhead *b)
 {
     bulkhead_section_ s = b->slow->lock(b);
@@ -7605,7 +7608,7 @@ static inline int bulkhead_cancel(bulkhead *b, bulkhead_job *job)
 /* Invoke: a function call on a worker, which is a job of ours. */
 
 /* A permit, if one is free; nobody minds if not. */
-PLIM_SLOW_ bool bulkhead_take_slow_(bulkhead *b)
+PLIM_SLOW_ bool bulkhead_enter_now_(bulkhead *b)
 {
     return bulkhead_get_in_(b, 0, 0, false) == 0;
 }
@@ -7818,7 +7821,7 @@ PLIM_SLOW_ int bulkhead_await_permit_(bulkhead *b, plim_await_ *self, int64_t ti
     at->bulkhead = b;
     at->job = NULL;
     bulkhead_section_ s = b->slow->lock(b);
-    const bool takes = bulkhead_takes_(b, s.word);
+    const bool takes = bulkhead_enters_(b, s.word);
     int error = bulkhead_refusal_(s.word, takes, bulkhead_has_room_(b, s.word), timeout_ns);
     if (error == 0 && takes) {
         s.word -= BULKHEAD_PERMIT_ONE_;
@@ -8138,7 +8141,7 @@ static inline const bulkhead_slow_ *bulkhead_slow_functions_(void)
 {
     static const bulkhead_slow_ functions = {
         bulkhead_enter_slow_, bulkhead_entered_,      bulkhead_leave_slow_, bulkhead_leave_hooked_,
-        bulkhead_take_slow_,  bulkhead_invoke_async_, bulkhead_ran_,        bulkhead_submit_,
+        bulkhead_enter_now_,  bulkhead_invoke_async_, bulkhead_ran_,        bulkhead_submit_,
         bulkhead_wait_slow_,  bulkhead_finish_,       bulkhead_resize_,     bulkhead_wait_idle_,
         bulkhead_close_,      bulkhead_destroy_,      bulkhead_run_errand_, plim_here_,
         bulkhead_lock_,       bulkhead_unlock_};

@@ -1737,8 +1737,8 @@ static inline void plim_look_at_(PLIM_ATOMIC_(uint64_t) * what, int few, int64_t
 
 /*
  * A latch: a counter that one thread waits for, and that another opens once. So it needs nothing of
- * what a counter does for many, and uses two fields of the word: AVAILABLE is 1 when it is open, and
- * WAITERS is 1 when its thread sleeps, or is about to.
+ * what a counter does for many, and uses two fields of the word: AVAILABLE is 1 when it is open,
+ * and WAITERS is 1 when its thread sleeps, or is about to.
  *
  * Why no opening is slept through. Both fields change by steps of one word. If the thread has
  * registered first, the opener sees that, and calls. If the opener was first, the thread sees that
@@ -1757,8 +1757,8 @@ PLIM_SLOW_ void plim_latch_open_(plim_counter *latch)
     } while (!plim_commit_release_(latch, &w, step));
 }
 
-/* Looks for a while whether it gets open. One thread in 16 looks for PLIM_TRY_NS_: see "Spinning" in
- * operations.h. */
+/* Looks for a while whether it gets open. One thread in 16 looks for PLIM_TRY_NS_. Or two threads
+ * that hand over to each other, and have once lost step, would never find it again. */
 static inline uint64_t plim_latch_look_(plim_counter *latch, int64_t timeout_ns)
 {
     uint64_t w = plim_load_relaxed_(&latch->word);
@@ -1780,8 +1780,8 @@ static inline uint64_t plim_latch_look_(plim_counter *latch, int64_t timeout_ns)
     return w;
 }
 
-/* Waits until it is open: 0, and then it is closed again; ETIMEDOUT. A timeout of 0 or less does not
- * wait. `looks`: before it sleeps. */
+/* Waits until it is open: 0, and then it is closed again; ETIMEDOUT. A timeout of 0 or less does
+ * not wait. `looks`: before it sleeps. */
 PLIM_RARE_ int plim_latch_await_(plim_counter *latch, int64_t timeout_ns, bool looks)
 {
     uint64_t w = looks ? plim_latch_look_(latch, timeout_ns) : plim_load_relaxed_(&latch->word);

@@ -155,7 +155,7 @@ static inline void bulkhead_dequeue_(bulkhead *b, bulkhead_section_ *s, bulkhead
 }
 
 /* A job that is in no list gets a permit and is ready. If none is free, it joins the queue. */
-PLIM_RARE_ void bulkhead_let_in_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
+PLIM_RARE_ void bulkhead_admit_job_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job)
 {
     if (bulkhead_available_(s->word) > 0 && b->queue.first == NULL) {
         s->word -= BULKHEAD_PERMIT_ONE_;
@@ -233,7 +233,7 @@ static inline void bulkhead_number_it_(bulkhead *b, bulkhead_job *job)
  * submitters the places. Whoever it was that changed who they are: each frozen section does it when
  * it begins and when it ends. A section that goes on with what becomes ready by that does it in
  * between, too. */
-PLIM_RARE_ void bulkhead_grant_slow_(bulkhead *b, bulkhead_section_ *s)
+PLIM_RARE_ void bulkhead_admit_slow_(bulkhead *b, bulkhead_section_ *s)
 {
     int64_t left = bulkhead_available_(s->word);
     for (plim_node_ *next, *at = b->queue.first; at != NULL && left > 0; at = next) {
@@ -279,10 +279,10 @@ PLIM_RARE_ void bulkhead_grant_slow_(bulkhead *b, bulkhead_section_ *s)
 }
 
 /* In a frozen section. */
-static inline void bulkhead_grant_(bulkhead *b, bulkhead_section_ *s)
+static inline void bulkhead_admit_(bulkhead *b, bulkhead_section_ *s)
 {
     if ((b->queue.first != NULL && bulkhead_available_(s->word) > 0) || b->room.first != NULL) {
-        bulkhead_grant_slow_(b, s);
+        bulkhead_admit_slow_(b, s);
     }
 }
 
@@ -327,5 +327,5 @@ PLIM_RARE_ void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job
     if (job->start_within_ns > 0) {
         bulkhead_arm_(b, s, job, plim_deadline_(plim_now_(), job->start_within_ns));
     }
-    bulkhead_let_in_(b, s, job);
+    bulkhead_admit_job_(b, s, job);
 }

@@ -1,4 +1,5 @@
-/* What a section leaves to do after it: workers to hire, entries for the executor, jobs to conclude. */
+/* What a section leaves to do after it: workers to hire, entries for the executor, jobs to finish.
+ * */
 
 PLIM_SLOW_ void bulkhead_execute_(void *arg);
 PLIM_RARE_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine);
@@ -56,14 +57,14 @@ PLIM_RARE_ void bulkhead_feed_(bulkhead *b, uint64_t entries)
 }
 
 /* Concludes the jobs that a section has ended. */
-PLIM_RARE_ void bulkhead_conclude_all_(bulkhead *b, bulkhead_job *ended)
+PLIM_RARE_ void bulkhead_finish_all_(bulkhead *b, bulkhead_job *ended)
 {
     bulkhead_stay_ self;
     bulkhead_stay_here_(b, &self, BULKHEAD_ENDS_, NULL);
     for (self.more.rest = ended; self.more.rest != NULL;) {
         bulkhead_job *job = self.more.rest;
         self.more.rest = bulkhead_after_job_(job); /* its memory may go */
-        bulkhead_conclude_(b, job, &self);
+        bulkhead_finish_early_(b, job, &self);
     }
     bulkhead_stay_ends_(&self);
 }
@@ -75,7 +76,7 @@ PLIM_RARE_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s)
         bulkhead_hire_(b, NULL);
     }
     if (s->ended != NULL) {
-        bulkhead_conclude_all_(b, s->ended);
+        bulkhead_finish_all_(b, s->ended);
     }
     if (s->entries != 0) {
         bulkhead_feed_(b, s->entries);

@@ -1,4 +1,5 @@
-/* An attempt: how it begins, and what its end means for the job. See finish.h for the end itself. */
+/* An attempt: how it begins, and what its end means for the job. See finish.h for the end itself.
+ * */
 
 static inline int64_t bulkhead_run_limit_(const bulkhead *b, const bulkhead_job *job)
 {
@@ -147,7 +148,7 @@ PLIM_FAST_ int bulkhead_decide_end_(bulkhead *b, bulkhead_section_ *s, bulkhead_
         b->totals.late++;
         b->stuck -= (job->later_ & BULKHEAD_AWAY_) == 0;
         if (job->detached || plim_load_relaxed_(&job->entry_.phase) == BULKHEAD_OVERDUE_) {
-            bulkhead_release_(b, s, job, BULKHEAD_DONE_);
+            bulkhead_let_waiters_go_(b, s, job, BULKHEAD_DONE_);
         } else {
             /* Relaxed: the body has ended for those who see DONE. That is said under the lock. */
             plim_store_relaxed_(&job->entry_.phase, BULKHEAD_RETURNED_);

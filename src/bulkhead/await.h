@@ -120,7 +120,7 @@ PLIM_SLOW_ int bulkhead_await_permit_(bulkhead *b, plim_await_ *self, int64_t ti
     at->bulkhead = b;
     at->job = NULL;
     bulkhead_section_ s = b->slow->lock(b);
-    const bool takes = bulkhead_takes_(b, s.word);
+    const bool takes = bulkhead_enters_(b, s.word);
     int error = bulkhead_refusal_(s.word, takes, bulkhead_has_room_(b, s.word), timeout_ns);
     if (error == 0 && takes) {
         s.word -= BULKHEAD_PERMIT_ONE_;

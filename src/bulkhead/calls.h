@@ -11,7 +11,7 @@ static inline void bulkhead_forget_(bulkhead *b, const bulkhead_stay_ *stay)
 }
 
 /* The fast way in, if it is open. */
-static inline bool bulkhead_take_(bulkhead *b)
+static inline bool bulkhead_enter_fast_(bulkhead *b)
 {
     const uint64_t not_now = PLIM_HELD_ | PLIM_WATCHED_ | BULKHEAD_CLOSED_;
     uint64_t word = plim_load_relaxed_(&b->gate.word);
@@ -33,7 +33,7 @@ enum { BULKHEAD_HOOKS_ = BULKHEAD_STATS | BULKHEAD_TIMINGS | BULKHEAD_EVENTS_ };
 /* `full` is the error for a wait that ends without a permit: ETIMEDOUT, or EAGAIN for a try. */
 static inline int bulkhead_enter_or_(bulkhead *b, int64_t timeout_ns, int full)
 {
-    if (PLIM_LIKELY_(bulkhead_take_(b))) {
+    if (PLIM_LIKELY_(bulkhead_enter_fast_(b))) {
         if ((b->fixed.flags & BULKHEAD_HOOKS_) != 0) {
             b->slow->entered(b, 0);
         }
@@ -135,8 +135,8 @@ static inline int bulkhead_submit_for(bulkhead *b, bulkhead_job *job, int64_t ti
 }
 
 /* Is it done, though its body may run on after a run timeout? Acquire, for the release in
- * bulkhead_release_: what the job has done is visible. If its phase is DONE, not OVERDUE, its
- * memory is the caller's. */
+ * bulkhead_let_waiters_go_: what the job has done is visible. If its phase is DONE, not OVERDUE,
+ * its memory is the caller's. */
 static inline bool bulkhead_is_done_(const bulkhead_job *job)
 {
     uint64_t phase = plim_load_acquire_(&job->entry_.phase);
@@ -203,9 +203,9 @@ static inline int bulkhead_finish(bulkhead_job *job, int result)
 
 /* ---- Calls of functions ---- */
 
-static inline bool bulkhead_take_inline_(bulkhead *b)
+static inline bool bulkhead_enter_inline_(bulkhead *b)
 {
-    bool taken = bulkhead_take_(b) || b->slow->take(b);
+    bool taken = bulkhead_enter_fast_(b) || b->slow->enter_now(b);
     if (taken && (b->fixed.flags & BULKHEAD_HOOKS_) != 0) {
         b->slow->entered(b, 0);
     }
@@ -239,7 +239,7 @@ static inline int bulkhead_invoke(bulkhead *b, int (*fn)(void *), void *arg, int
         int error = bulkhead_enter(b);
         return error != 0 ? error : bulkhead_call_here_(b, fn, arg, result);
     }
-    if ((b->fixed.flags & BULKHEAD_INLINE) != 0 && bulkhead_take_inline_(b)) {
+    if ((b->fixed.flags & BULKHEAD_INLINE) != 0 && bulkhead_enter_inline_(b)) {
         return bulkhead_call_here_(b, fn, arg, result);
     }
     return b->slow->invoke(b, fn, arg, result);

@@ -11,8 +11,8 @@ PLIM_FAST_ void bulkhead_set_outcome_(bulkhead *b, bulkhead_job *job, bulkhead_o
     b->jobs--;
 }
 
-/* The job is over. If its runner ends it, it releases it in bulkhead_pass_permit_. Any other thread
- * that ends a job concludes it after the section. */
+/* The job is over. If its runner ends it, it lets those go who wait for it in bulkhead_release_.
+ * Any other thread that ends a job finishes it after the section. */
 static inline void bulkhead_end_(bulkhead *b, bulkhead_job *job, bulkhead_outcome outcome,
                                  int result)
 {
@@ -21,7 +21,7 @@ static inline void bulkhead_end_(bulkhead *b, bulkhead_job *job, bulkhead_outcom
     plim_store_relaxed_(&job->entry_.phase, BULKHEAD_ENDING_);
 }
 
-/* The job that is to be concluded after that one. */
+/* The job that is to be finished after that one. */
 static inline bulkhead_job *bulkhead_after_job_(const bulkhead_job *job)
 {
     plim_timer_ *link = job->timer_.next;
@@ -40,7 +40,7 @@ static inline void bulkhead_add_ended_(bulkhead_section_ *s, bulkhead_job *job)
     s->last_ended = job;
 }
 
-/* As bulkhead_end_, by another thread than its runner: it is concluded after the section. If it
+/* As bulkhead_end_, by another thread than its runner: it is finished after the section. If it
  * FAILED, it has been tried, and cannot be tried again. */
 static inline void bulkhead_end_early_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                        bulkhead_outcome outcome)
@@ -86,8 +86,8 @@ PLIM_CALLED_ void bulkhead_end_awaits_(bulkhead *b, bulkhead_section_ *s, bulkhe
 /* Says that the job is DONE, or OVERDUE: the last touch of it, so a release, for the acquire in
  * bulkhead_is_done_. No waiter is forgotten. A thread joins the waiters under the lock, if the job
  * is not past that phase, and this runs under the lock, too. */
-PLIM_FAST_ void bulkhead_release_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
-                                  uint64_t phase)
+PLIM_FAST_ void bulkhead_let_waiters_go_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
+                                         uint64_t phase)
 {
     if (!PLIM_LIKELY_(job->waiters_ == NULL)) {
         bulkhead_end_awaits_(b, s, job, phase == BULKHEAD_DONE_);
@@ -150,7 +150,7 @@ PLIM_RARE_ void bulkhead_refuse_(bulkhead *b, bulkhead_section_ *s, bulkhead_job
     job->was_detached_ = past->detached;
     plim_store_relaxed_(&job->marks_, past->marks);
     if (past->done) {
-        bulkhead_release_(b, s, job, BULKHEAD_DONE_);
+        bulkhead_let_waiters_go_(b, s, job, BULKHEAD_DONE_);
     } else {
         plim_store_relaxed_(&job->entry_.phase, BULKHEAD_NEW_);
     }
@@ -197,7 +197,7 @@ static inline void bulkhead_call_done_(bulkhead *b, bulkhead_job *job)
 /* The rest of the end of a job that another thread than its runner has ended. If its run timeout
  * has passed, its body may go on, with its permit, and use the job's memory. Then those who wait
  * are released, but the job is not done before the body returns. */
-PLIM_RARE_ void bulkhead_conclude_(bulkhead *b, bulkhead_job *job, bulkhead_stay_ *self)
+PLIM_RARE_ void bulkhead_finish_early_(bulkhead *b, bulkhead_job *job, bulkhead_stay_ *self)
 {
     const bool detached = job->detached;
     self->job = detached ? NULL : job; /* if done waits for it, that is EDEADLK */
@@ -208,7 +208,7 @@ PLIM_RARE_ void bulkhead_conclude_(bulkhead *b, bulkhead_job *job, bulkhead_stay
     if (!detached) {
         bulkhead_section_ s = bulkhead_lock_(b);
         const bool runs_on = bulkhead_is_stuck_(job);
-        bulkhead_release_(b, &s, job, runs_on ? BULKHEAD_OVERDUE_ : BULKHEAD_DONE_);
+        bulkhead_let_waiters_go_(b, &s, job, runs_on ? BULKHEAD_OVERDUE_ : BULKHEAD_DONE_);
         bulkhead_unlock_(b, &s);
     }
 }

@@ -21,7 +21,7 @@ static inline int bulkhead_refusal_(uint64_t word, bool takes, bool room, int64_
 }
 
 /* May a caller take a permit at once? If one is free, and not too many would wait after that. */
-static inline bool bulkhead_takes_(const bulkhead *b, uint64_t word)
+static inline bool bulkhead_enters_(const bulkhead *b, uint64_t word)
 {
     return bulkhead_available_(word) > 0 && bulkhead_is_to_spare_(b, word);
 }
@@ -115,7 +115,7 @@ PLIM_SLOW_ int bulkhead_get_in_(bulkhead *b, int64_t timeout_ns, int64_t since, 
     bulkhead_caller_ self;
     bulkhead_blocked_ blocked;
     bulkhead_section_ s = bulkhead_lock_(b);
-    const bool takes = bulkhead_takes_(b, s.word);
+    const bool takes = bulkhead_enters_(b, s.word);
     int error = !again ? bulkhead_refusal_(s.word, takes, bulkhead_has_room_(b, s.word), timeout_ns)
                 : b->stage >= PLIM_ABORTING_ ? ESHUTDOWN
                                              : 0;
@@ -139,7 +139,7 @@ PLIM_CALLED_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns, int full)
     uint64_t word;
     int error = 0;
     if (PLIM_LIKELY_(bulkhead_read_exactly_(b, &word))) {
-        error = bulkhead_refusal_(word, bulkhead_takes_(b, word), bulkhead_may_have_room_(b, word),
+        error = bulkhead_refusal_(word, bulkhead_enters_(b, word), bulkhead_may_have_room_(b, word),
                                   timeout_ns);
     }
     const int64_t since = error != 0 || b->fixed.histograms == NULL ? 0 : plim_now_();

@@ -5,8 +5,8 @@
  *                                          under the lock
  *   2  done inside   bulkhead_tell_end_    while the permit covers it; without the lock. Left out
  *                                          if there is no done, and for a detached job
- *   3  the permit    bulkhead_pass_on_     it is free, with all that follows, and those who wait for
- *                                          the job go on; under the lock
+ *   3  the permit    bulkhead_release_     it is free, with all that follows, and those who wait
+ *                                          for the job go on; under the lock
  *   4  done outside  bulkhead_tell_end_    of a detached job, and on_event of a retry; without the
  *                                          lock
  *
@@ -42,10 +42,10 @@ PLIM_RARE_ void bulkhead_tell_end_(bulkhead *b, const bulkhead_attempt_end_ *end
     }
 }
 
-/* Steps 1 and 2. Which code of the program has to run while the permit is still held? Done, which is
- * part of the job. Not if the job is detached: then done may submit it again, and finds the permit
- * free. Nor on_event if there will be another attempt: that may begin, and end the job, while
- * on_event hears of this one. So no event names the job then. */
+/* Steps 1 and 2. Which code of the program has to run while the permit is still held? Done, which
+ * is part of the job. Not if the job is detached: then done may submit it again, and finds the
+ * permit free. Nor on_event if there will be another attempt: that may begin, and end the job,
+ * while on_event hears of this one. So no event names the job then. */
 PLIM_RARE_ void bulkhead_decide_attempt_(bulkhead *b, bulkhead_section_ *s,
                                          bulkhead_attempt_end_ *end, bool again)
 {
@@ -85,18 +85,18 @@ static inline bool bulkhead_is_free_(bulkhead *b, bulkhead_section_ *s, bulkhead
 
 /* Step 3. Frees the permit, with all that follows from it. Threads that wait for the job go on,
  * unless code of the program comes first. */
-static inline void bulkhead_pass_on_(bulkhead *b, bulkhead_section_ *s,
+static inline void bulkhead_release_(bulkhead *b, bulkhead_section_ *s,
                                      const bulkhead_attempt_end_ *end)
 {
     if (s->frozen) {
         s->word += BULKHEAD_PERMIT_ONE_;
-        bulkhead_grant_(b, s);
+        bulkhead_admit_(b, s);
     } else {
         b->spare++;
         bulkhead_reckon_(b);
     }
     if (PLIM_LIKELY_(end->what == BULKHEAD_OVER_ && !end->calls)) {
-        bulkhead_release_(b, s, end->job, BULKHEAD_DONE_);
+        bulkhead_let_waiters_go_(b, s, end->job, BULKHEAD_DONE_);
     }
 }
 
@@ -146,7 +146,7 @@ PLIM_RARE_ bulkhead_job *bulkhead_end_attempt_(bulkhead *b, bulkhead_stay_ *self
     self->hold.amount = 0;
     const bool free = bulkhead_is_free_(b, &s, worker, end, broken, replaced);
     if (end->what != BULKHEAD_LEFT_) {
-        bulkhead_pass_on_(b, &s, end);
+        bulkhead_release_(b, &s, end);
     }
     bulkhead_job *next = free ? bulkhead_take_job_(b, &s, worker) : NULL;
     b->crew.searching -= next != NULL;
@@ -167,7 +167,8 @@ PLIM_RARE_ bulkhead_job *bulkhead_end_attempt_(bulkhead *b, bulkhead_stay_ *self
     return next;
 }
 
-/* The same on a thread that is no worker's. Ends its stay, too, and says what that was for the job. */
+/* The same on a thread that is no worker's. Ends its stay, too, and says what that was for the job.
+ * */
 PLIM_RARE_ int bulkhead_end_listed_(bulkhead *b, bulkhead_stay_ *self, int result)
 {
     bulkhead_attempt_end_ end;

@@ -43,7 +43,7 @@ PLIM_RARE_ bool bulkhead_give_up_(bulkhead *b, bulkhead_section_ *s, const bulkh
     if (refused != NULL) {
         bulkhead_withdraw_(b, s, refused);
         bulkhead_refuse_(b, s, refused, mine);
-        bulkhead_grant_(b, s);
+        bulkhead_admit_(b, s);
     }
     bool goes_on = false;
     while (b->ready_jobs.first != NULL && !goes_on) {
@@ -55,7 +55,7 @@ PLIM_RARE_ bool bulkhead_give_up_(bulkhead *b, bulkhead_section_ *s, const bulkh
         bulkhead_job *job = BULKHEAD_JOB_OF_(goes_on ? node : b->ready_jobs.first);
         bulkhead_withdraw_(b, s, job);
         bulkhead_end_early_(b, s, job, job->attempt != 0 ? BULKHEAD_FAILED : BULKHEAD_ABORTED);
-        bulkhead_grant_(b, s);
+        bulkhead_admit_(b, s);
         goes_on = goes_on || bulkhead_able_(b, true) != 0;
     }
     return refused != NULL;

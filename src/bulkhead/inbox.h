@@ -176,7 +176,7 @@ PLIM_RARE_ void bulkhead_leave_summons_(bulkhead *b, bulkhead_section_ *s)
         }
         if (s->frozen) {
             bulkhead_empty_(b, s);
-            bulkhead_grant_(b, s);
+            bulkhead_admit_(b, s);
         } else {
             bulkhead_freeze_(b, s);
         }
@@ -201,7 +201,7 @@ PLIM_SLOW_ void bulkhead_freeze_(bulkhead *b, bulkhead_section_ *s)
         s->word -= (uint64_t)(bulkhead_available_(s->word) - most) * BULKHEAD_PERMIT_ONE_;
     }
     b->spare = b->unreported = 0;
-    bulkhead_grant_(b, s);
+    bulkhead_admit_(b, s);
 }
 
 /* Tells the word, which is not ours, of the places that are free. Relaxed: with a place goes

@@ -5,7 +5,7 @@ static inline const bulkhead_slow_ *bulkhead_slow_functions_(void)
 {
     static const bulkhead_slow_ functions = {
         bulkhead_enter_slow_, bulkhead_entered_,      bulkhead_leave_slow_, bulkhead_leave_hooked_,
-        bulkhead_take_slow_,  bulkhead_invoke_async_, bulkhead_ran_,        bulkhead_submit_,
+        bulkhead_enter_now_,  bulkhead_invoke_async_, bulkhead_ran_,        bulkhead_submit_,
         bulkhead_wait_slow_,  bulkhead_finish_,       bulkhead_resize_,     bulkhead_wait_idle_,
         bulkhead_close_,      bulkhead_destroy_,      bulkhead_run_errand_, plim_here_,
         bulkhead_lock_,       bulkhead_unlock_};

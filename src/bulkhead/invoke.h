@@ -1,7 +1,7 @@
 /* Invoke: a function call on a worker, which is a job of ours. */
 
 /* A permit, if one is free; nobody minds if not. */
-PLIM_SLOW_ bool bulkhead_take_slow_(bulkhead *b)
+PLIM_SLOW_ bool bulkhead_enter_now_(bulkhead *b)
 {
     return bulkhead_get_in_(b, 0, 0, false) == 0;
 }

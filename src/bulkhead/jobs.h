@@ -113,8 +113,8 @@ static inline void bulkhead_leave_job_waiters_(bulkhead *b, bulkhead_job *job,
     *at = self->next;
 }
 
-/* Ends the section, and waits for the end of the job: 0, ETIMEDOUT, EDEADLK. `blocked`: who waits, if
- * that is not known yet, or NULL. If the wait was ended, the job may be gone, and so may the
+/* Ends the section, and waits for the end of the job: 0, ETIMEDOUT, EDEADLK. `blocked`: who waits,
+ * if that is not known yet, or NULL. If the wait was ended, the job may be gone, and so may the
  * bulkhead. */
 PLIM_RARE_ int bulkhead_sleep_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                int64_t timeout_ns, bool returned, plim_place_ *here,
@@ -139,7 +139,7 @@ PLIM_RARE_ int bulkhead_sleep_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *
 }
 
 /* A section to wait for a job. If it came too late for an abort, the jobs that the abort left are
- * ours to conclude. This very job may be among them. So that is done before, and once more. */
+ * ours to finish. This very job may be among them. So that is done before, and once more. */
 PLIM_RARE_ bulkhead_section_ bulkhead_lock_to_wait_(bulkhead *b)
 {
     bulkhead_section_ s = b->slow->lock(b);

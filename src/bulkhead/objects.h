@@ -12,7 +12,7 @@
  *               to be
  *   ADMITTED    likewise             a section that empties it: READY
  *   DELAYED     later, the timers    the supervisor, when it is due: QUEUED, READY
- *   QUEUED      queue                a section with a free permit (bulkhead_grant_): READY
+ *   QUEUED      queue                a section with a free permit (bulkhead_admit_): READY
  *   READY       ready_jobs           the worker, or entry of the executor, that takes it: RUNNING
  *   RUNNING     stay.job of its      its runner: FINISHING, ENDING, DONE; for another attempt
  *               worker, or running   DELAYED, QUEUED; the supervisor, at the run timeout: STUCK
@@ -147,7 +147,7 @@ typedef struct bulkhead_slow_ {
     void (*entered)(bulkhead *b, int64_t since);
     int (*leave)(bulkhead *b);
     int (*leave_hooked)(bulkhead *b, int result, bulkhead_stay_ *stay);
-    bool (*take)(bulkhead *b);
+    bool (*enter_now)(bulkhead *b);
     int (*invoke)(bulkhead *b, int (*fn)(void *), void *arg, int *result);
     void (*ran)(bulkhead *b, int64_t since, int result);
     int (*submit)(bulkhead *b, bulkhead_job *job, int64_t timeout_ns);

@@ -9,7 +9,7 @@ typedef struct bulkhead_section_ {
     int64_t now;                      /* see bulkhead_now_; 0: it has not looked yet */
     plim_list_ woken;                 /* waiters whose wait has ended */
     uint64_t entries;                 /* to be given to the executor */
-    bulkhead_job *ended, *last_ended; /* jobs to be concluded, by timer_.next */
+    bulkhead_job *ended, *last_ended; /* jobs to be finished, by timer_.next */
     uint32_t hires;                   /* workers to be created */
     bool barren;                      /* none can be had now: plan none */
 } bulkhead_section_;
@@ -143,7 +143,7 @@ static inline bool bulkhead_is_staffed_(const bulkhead *b)
 }
 
 /* Lets in those who may: see admission.h. */
-static inline void bulkhead_grant_(bulkhead *b, bulkhead_section_ *s);
+static inline void bulkhead_admit_(bulkhead *b, bulkhead_section_ *s);
 
 /* Sees to it that no job is left in the inbox, as long as nobody searches: see inbox.h. */
 PLIM_RARE_ void bulkhead_leave_summons_(bulkhead *b, bulkhead_section_ *s);
@@ -154,7 +154,7 @@ PLIM_RARE_ void bulkhead_break_(bulkhead *b, bulkhead_section_ *s);
 PLIM_RARE_ void bulkhead_let_go_(bulkhead *b, bulkhead_section_ *s)
 {
     if (s->frozen) {
-        bulkhead_grant_(b, s);
+        bulkhead_admit_(b, s);
     }
     if (b->fixed.crewed && (b->crew.searching == 0 || b->summons != 0)) {
         bulkhead_leave_summons_(b, s);

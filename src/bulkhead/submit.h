@@ -82,7 +82,7 @@ static inline int bulkhead_may_submit_(bulkhead_job *job)
 }
 
 /* The limits were changed between the look at them and the step that relied on them. */
-PLIM_SLOW_ void bulkhead_take_back_(bulkhead *b, bool admitted)
+PLIM_SLOW_ void bulkhead_undo_admit_(bulkhead *b, bool admitted)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
     s.word += admitted ? BULKHEAD_PERMIT_ONE_ : 0;
@@ -92,7 +92,7 @@ PLIM_SLOW_ void bulkhead_take_back_(bulkhead *b, bool admitted)
 
 /* The first step of the fast way: gets a permit, or a place. ADMITTED, JOINING; or NEW if that way
  * is not open. Acquire, as for every thread that takes a permit. */
-PLIM_FAST_ uint64_t bulkhead_admit_(bulkhead *b)
+PLIM_FAST_ uint64_t bulkhead_admit_fast_(bulkhead *b)
 {
     const uint64_t open = BULKHEAD_STAFFED_;
     const uint64_t bits = open | PLIM_HELD_ | PLIM_WATCHED_; /* what is closed is watched */
@@ -107,7 +107,7 @@ PLIM_FAST_ uint64_t bulkhead_admit_(bulkhead *b)
         next = admitted ? word - BULKHEAD_PERMIT_ONE_ : word + BULKHEAD_QUEUED_ONE_;
     } while (!plim_cas_acquire_(&b->gate.word, &word, next));
     if (bulkhead_most_waiting_(b) != room) {
-        bulkhead_take_back_(b, admitted);
+        bulkhead_undo_admit_(b, admitted);
         return BULKHEAD_NEW_;
     }
     return admitted ? BULKHEAD_ADMITTED_ : BULKHEAD_JOINING_;
@@ -139,7 +139,7 @@ PLIM_CALLED_ bool bulkhead_submit_fast_(bulkhead *b, bulkhead_job *job)
         return false;
     }
     const int64_t since = b->fixed.histograms == NULL ? 0 : plim_now_();
-    const uint64_t phase = bulkhead_admit_(b);
+    const uint64_t phase = bulkhead_admit_fast_(b);
     if (phase == BULKHEAD_NEW_) {
         return false;
     }

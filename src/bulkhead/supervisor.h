@@ -36,7 +36,7 @@ PLIM_RARE_ void bulkhead_due_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *j
         if (job->start_within_ns > 0 && job->attempt == 0) {
             bulkhead_arm_(b, s, job, plim_deadline_(now, job->start_within_ns));
         }
-        bulkhead_let_in_(b, s, job);
+        bulkhead_admit_job_(b, s, job);
     } else {
         bulkhead_withdraw_(b, s, job); /* from the queue, or from those that are ready */
         bulkhead_end_early_(b, s, job, BULKHEAD_EXPIRED);

@@ -35,9 +35,9 @@
  * exact when it was read.
  *
  * Why no waiter is forgotten. Three things may let one in: a permit that comes back, a place that
- * gets free, a limit that grows. Each frozen section ends with bulkhead_grant_, so it does not matter
- * which. A worker that only takes the next job gives its permit to the first in the queue. Jobs that
- * are on their way are the inbox's business: see inbox.h.
+ * gets free, a limit that grows. Each frozen section ends with bulkhead_admit_, so it does not
+ * matter which. A worker that only takes the next job gives its permit to the first in the queue.
+ * Jobs that are on their way are the inbox's business: see inbox.h.
  */
 #define BULKHEAD_CLOSED_ ((uint64_t)1 << 2)
 #define BULKHEAD_STAFFED_ ((uint64_t)1 << 3)

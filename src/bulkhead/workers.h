@@ -96,7 +96,7 @@ PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *
     bulkhead_reckon_(b);
     self->stay.job = NULL;
     if (PLIM_LIKELY_(job->done == NULL)) {
-        bulkhead_release_(b, &s, job, BULKHEAD_DONE_);
+        bulkhead_let_waiters_go_(b, &s, job, BULKHEAD_DONE_);
     } else {
         bulkhead_part_(self, &s, job);
     }

@@ -511,7 +511,8 @@ static void enter_where_there_is_room(void)
 static void take_the_place_that_is_left(void)
 {
     explore_check(plim_acquire_(&world.answers, PLIM_WAITERS_MAX, PLIM_FOREVER) == 0);
-    world.told = bulkhead_admit_(&world.b) == BULKHEAD_JOINING_; /* the first step of a submit */
+    /* the first step of a submit */
+    world.told = bulkhead_admit_fast_(&world.b) == BULKHEAD_JOINING_;
     plim_release_(&world.tasks, 1);
     explore_store(&world.b.calls.left, 1);
     leave_the_scene();

@@ -10,10 +10,10 @@
 static void first_step(int i)
 {
     bulkhead_job *job = &world.job[i];
-    uint64_t phase = bulkhead_admit_(&world.b);
+    uint64_t phase = bulkhead_admit_fast_(&world.b);
     while (phase == BULKHEAD_NEW_) {
         (void)bulkhead_snapshot(&world.b); /* somebody has the lock */
-        phase = bulkhead_admit_(&world.b);
+        phase = bulkhead_admit_fast_(&world.b);
     }
     bulkhead_renew_(&world.b, job, 0);
     plim_store_relaxed_(&job->entry_.phase, phase);

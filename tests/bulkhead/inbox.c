@@ -7,7 +7,7 @@
 /* The two steps of a submit, for a test that is the submitter: it has a place or a permit, */
 static uint64_t step_1(void)
 {
-    return bulkhead_admit_(&on.b);
+    return bulkhead_admit_fast_(&on.b);
 }
 
 /* and then its job comes. */
@@ -95,9 +95,10 @@ TEST a_queue_that_shrinks_under_a_submit_refuses_it(void)
     ASSERT_U64(BULKHEAD_NEW_, step_1());
     ASSERT_INT(0, bulkhead_resize(&on.b, PLIM_KEEP, 1));
     ASSERT_U64(BULKHEAD_JOINING_, step_1());
-    bulkhead_take_back_(&on.b, false); /* as after a look at limits that are no more */
+    bulkhead_undo_admit_(&on.b, false); /* as after a look at limits that are no more */
     ASSERT_FIGURES(&on.b, 1, 0);
-    bulkhead_take_back_(&on.b, true); /* as after a look at limits that are no more; made up for: */
+    /* as after a look at limits that are no more; made up for: */
+    bulkhead_undo_admit_(&on.b, true);
     ASSERT_INT(0, bulkhead_try_enter(&on.b));
     ASSERT_INT(EAGAIN, bulkhead_try_enter(&on.b));
     ASSERT_INT(0, bulkhead_leave(&on.b));
