@@ -5744,7 +5744,8 @@ static inline void bulkhead_leave_threads_(bulkhead *b, bulkhead_worker_ *self)
 PLIM_RARE_ bool bulkhead_worker_starts_(bulkhead_worker_ *self)
 {
     bulkhead *b = self->owner;
-    for (int64_t pause = PLIM_MS(1);; pause = pause < PLIM_MS(500) ? pause * 2 : PLIM_S(1)) {
+    int64_t pause = PLIM_MS(1);
+    for (;;) {
         int error = 0;
         if (b->fixed.worker_start != NULL) {
             error = b->fixed.worker_start(b->fixed.user, self->index, &self->resource);
@@ -5764,6 +5765,7 @@ PLIM_RARE_ bool bulkhead_worker_starts_(bulkhead_worker_ *self)
             bulkhead_unsettle_(b, self);
         } else {
             bulkhead_wait_in_(b, &s, &b->failing, pause, false);
+            pause = pause < PLIM_MS(500) ? pause * 2 : PLIM_S(1);
             continue;
         }
         bulkhead_unlock_(b, &s);
@@ -6233,21 +6235,12 @@ PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *
     return PLIM_LIKELY_(next != NULL) ? next : bulkhead_search_(self, look);
 }
 
-/* Is it a body that the worker's thread is in? A function, as the condition is in the message. */
-static inline bool bulkhead_is_in_body_(const bulkhead_worker_ *self)
-{
-    const bulkhead_job *job = self->stay.job;
-    const uint64_t phase =
-        job == NULL ? (uint64_t)BULKHEAD_DONE_ : plim_load_relaxed_(&job->entry_.phase);
-    return phase <= BULKHEAD_OVERDUE_ && phase != BULKHEAD_FINISHING_;
-}
-
 /* A body has ended the worker's thread. */
 PLIM_SLOW_ void bulkhead_thread_ended_(void *arg)
 {
     bulkhead_worker_ *self = (bulkhead_worker_ *)arg;
     bulkhead *b = self->owner;
-    PLIM_ASSERT(bulkhead_is_in_body_(self),
+    PLIM_ASSERT(self->stay.hold.place.carries != NULL,
                 "bulkhead: a done has ended its thread; it must return");
     self->stay.hold.place.carries = NULL;   /* worker_stop is not part of the job, */
     *plim_here_() = &self->stay.hold.place; /* nor of what it was in */
@@ -6795,9 +6788,7 @@ PLIM_RARE_ bool bulkhead_is_ours_(const bulkhead *b, const bulkhead_job *job)
 PLIM_RARE_ bool bulkhead_waits_for_us_(const bulkhead *b, const bulkhead_job *job)
 {
     while (job != NULL && !bulkhead_is_ours_(b, job)) {
-        job = plim_load_relaxed_(&job->entry_.phase) == BULKHEAD_DONE_
-                  ? NULL
-                  : bulkhead_awaited_by_(b, job);
+        job = bulkhead_awaited_by_(b, job);
     }
     return job != NULL;
 }

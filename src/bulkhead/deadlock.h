@@ -219,9 +219,7 @@ PLIM_RARE_ bool bulkhead_is_ours_(const bulkhead *b, const bulkhead_job *job)
 PLIM_RARE_ bool bulkhead_waits_for_us_(const bulkhead *b, const bulkhead_job *job)
 {
     while (job != NULL && !bulkhead_is_ours_(b, job)) {
-        job = plim_load_relaxed_(&job->entry_.phase) == BULKHEAD_DONE_
-                  ? NULL
-                  : bulkhead_awaited_by_(b, job);
+        job = bulkhead_awaited_by_(b, job);
     }
     return job != NULL;
 }

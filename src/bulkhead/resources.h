@@ -25,7 +25,8 @@ static inline void bulkhead_leave_threads_(bulkhead *b, bulkhead_worker_ *self)
 PLIM_RARE_ bool bulkhead_worker_starts_(bulkhead_worker_ *self)
 {
     bulkhead *b = self->owner;
-    for (int64_t pause = PLIM_MS(1);; pause = pause < PLIM_MS(500) ? pause * 2 : PLIM_S(1)) {
+    int64_t pause = PLIM_MS(1);
+    for (;;) {
         int error = 0;
         if (b->fixed.worker_start != NULL) {
             error = b->fixed.worker_start(b->fixed.user, self->index, &self->resource);
@@ -45,6 +46,7 @@ PLIM_RARE_ bool bulkhead_worker_starts_(bulkhead_worker_ *self)
             bulkhead_unsettle_(b, self);
         } else {
             bulkhead_wait_in_(b, &s, &b->failing, pause, false);
+            pause = pause < PLIM_MS(500) ? pause * 2 : PLIM_S(1);
             continue;
         }
         bulkhead_unlock_(b, &s);

@@ -114,21 +114,12 @@ PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *
     return PLIM_LIKELY_(next != NULL) ? next : bulkhead_search_(self, look);
 }
 
-/* Is it a body that the worker's thread is in? A function, as the condition is in the message. */
-static inline bool bulkhead_is_in_body_(const bulkhead_worker_ *self)
-{
-    const bulkhead_job *job = self->stay.job;
-    const uint64_t phase =
-        job == NULL ? (uint64_t)BULKHEAD_DONE_ : plim_load_relaxed_(&job->entry_.phase);
-    return phase <= BULKHEAD_OVERDUE_ && phase != BULKHEAD_FINISHING_;
-}
-
 /* A body has ended the worker's thread. */
 PLIM_SLOW_ void bulkhead_thread_ended_(void *arg)
 {
     bulkhead_worker_ *self = (bulkhead_worker_ *)arg;
     bulkhead *b = self->owner;
-    PLIM_ASSERT(bulkhead_is_in_body_(self),
+    PLIM_ASSERT(self->stay.hold.place.carries != NULL,
                 "bulkhead: a done has ended its thread; it must return");
     self->stay.hold.place.carries = NULL;   /* worker_stop is not part of the job, */
     *plim_here_() = &self->stay.hold.place; /* nor of what it was in */
