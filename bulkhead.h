@@ -2260,7 +2260,8 @@ PLIM_FAST_ void plim_spin_unlock_(PLIM_ATOMIC_(uint64_t) * lock)
 
 typedef struct plim_gate_ {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) word;
-    char apart_[56]; /* those who take the fast way do not take the lock's line away */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) beside; /* the owner's, for what changes with the word */
+    char apart_[48]; /* those who take the fast way do not take the lock's line away */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) lock; /* see spin_lock.h */
 } plim_gate_;
 
@@ -2339,6 +2340,7 @@ PLIM_FAST_ void plim_gate_unlock_(plim_gate_ *gate, uint64_t word, bool watched,
 static inline void plim_gate_init_(plim_gate_ *gate, uint64_t word)
 {
     plim_store_relaxed_(&gate->word, word);
+    plim_store_relaxed_(&gate->beside, 0);
     plim_store_relaxed_(&gate->lock, 0);
 }
 
@@ -3692,7 +3694,7 @@ typedef struct bulkhead_watch_ {
  *   permits, most, limit,    written under the lock, read by all
  *   delayed, ready,
  *   reckoning, watch.made
- *   last, calls              atomic steps that nothing relies on
+ *   gate.beside, calls       atomic steps that nothing relies on
  *   watch.thread             the thread that makes it
  *   all else                 the lock, gate.lock
  *
@@ -3708,8 +3710,6 @@ struct bulkhead {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) most;    /* permits, whatever the limiter says */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) limit;   /* of the queue */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) delayed; /* jobs; each has a place in the queue, too */
-    /* The thread that has entered last, or 0 after a leave: if there is one permit, who has it. */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) last;
     bulkhead_calls_ calls;
     char apart_[64];
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) inbox; /* jobs on their way: see inbox.h */
@@ -3822,10 +3822,18 @@ PLIM_RARE_ bulkhead_stay_ *bulkhead_stay_as_(const bulkhead *b, bulkhead_role_ r
 /* The calls of the API, each with its fast path. Slow paths are reached through the table in the
  * bulkhead. */
 
+/* Notes the thread that has entered last, or 0 after a leave: if there is one permit, that is who
+ * has it. In the line of the word, which the CPU has at that moment: or each enter and leave would
+ * move a second line between the CPUs. */
+static inline void bulkhead_note_last_(bulkhead *b, uint64_t thread)
+{
+    plim_store_relaxed_(&b->gate.beside, thread);
+}
+
 /* The calling thread is giving a permit back: one of its own, for which it stays, or NULL. */
 static inline void bulkhead_forget_(bulkhead *b, const bulkhead_stay_ *stay)
 {
-    plim_store_relaxed_(&b->last, 0);
+    bulkhead_note_last_(b, 0);
     if (stay != NULL) {
         plim_hold_ends_(&stay->hold, b->slow->here());
     }
@@ -3839,7 +3847,7 @@ static inline bool bulkhead_enter_fast_(bulkhead *b)
     while (PLIM_LIKELY_((word & not_now) == 0 && bulkhead_available_(word) > 0 &&
                         bulkhead_queued_(word) == 0)) {
         if (PLIM_LIKELY_(plim_cas_acquire_(&b->gate.word, &word, word - BULKHEAD_PERMIT_ONE_))) {
-            plim_store_relaxed_(&b->last, plim_thread_id_());
+            bulkhead_note_last_(b, plim_thread_id_());
             return true;
         }
     }
@@ -6582,7 +6590,7 @@ PLIM_RARE_ uint64_t bulkhead_holds_(const bulkhead *b, bulkhead_job **job, int64
         *job = runs && *job == NULL ? at->job : *job;
     }
     bool only = timeout_ns == PLIM_FOREVER && plim_load_relaxed_(&b->permits) == 1 &&
-                plim_load_relaxed_(&b->last) == plim_thread_id_();
+                plim_load_relaxed_(&b->gate.beside) == plim_thread_id_();
     return held == 0 && only ? 1 : held;
 }
 
@@ -6961,7 +6969,7 @@ PLIM_CALLED_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns, int full)
     if (error != 0) {
         return bulkhead_reject_(b, bulkhead_no_job_(), error == ETIMEDOUT ? full : error);
     }
-    plim_store_relaxed_(&b->last, plim_thread_id_());
+    bulkhead_note_last_(b, plim_thread_id_());
     bulkhead_entered_(b, since);
     return 0;
 }
@@ -7787,7 +7795,7 @@ PLIM_RARE_ int bulkhead_answer_(bulkhead *b, int64_t since, int error)
     if (error != 0) {
         return bulkhead_reject_(b, bulkhead_no_job_(), error);
     }
-    plim_store_relaxed_(&b->last, plim_thread_id_());
+    bulkhead_note_last_(b, plim_thread_id_());
     if ((b->fixed.flags & BULKHEAD_HOOKS_) != 0) {
         b->slow->entered(b, since);
     }

@@ -95,7 +95,7 @@ PLIM_RARE_ int bulkhead_answer_(bulkhead *b, int64_t since, int error)
     if (error != 0) {
         return bulkhead_reject_(b, bulkhead_no_job_(), error);
     }
-    plim_store_relaxed_(&b->last, plim_thread_id_());
+    bulkhead_note_last_(b, plim_thread_id_());
     if ((b->fixed.flags & BULKHEAD_HOOKS_) != 0) {
         b->slow->entered(b, since);
     }

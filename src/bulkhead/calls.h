@@ -1,10 +1,18 @@
 /* The calls of the API, each with its fast path. Slow paths are reached through the table in the
  * bulkhead. */
 
+/* Notes the thread that has entered last, or 0 after a leave: if there is one permit, that is who
+ * has it. In the line of the word, which the CPU has at that moment: or each enter and leave would
+ * move a second line between the CPUs. */
+static inline void bulkhead_note_last_(bulkhead *b, uint64_t thread)
+{
+    plim_store_relaxed_(&b->gate.beside, thread);
+}
+
 /* The calling thread is giving a permit back: one of its own, for which it stays, or NULL. */
 static inline void bulkhead_forget_(bulkhead *b, const bulkhead_stay_ *stay)
 {
-    plim_store_relaxed_(&b->last, 0);
+    bulkhead_note_last_(b, 0);
     if (stay != NULL) {
         plim_hold_ends_(&stay->hold, b->slow->here());
     }
@@ -18,7 +26,7 @@ static inline bool bulkhead_enter_fast_(bulkhead *b)
     while (PLIM_LIKELY_((word & not_now) == 0 && bulkhead_available_(word) > 0 &&
                         bulkhead_queued_(word) == 0)) {
         if (PLIM_LIKELY_(plim_cas_acquire_(&b->gate.word, &word, word - BULKHEAD_PERMIT_ONE_))) {
-            plim_store_relaxed_(&b->last, plim_thread_id_());
+            bulkhead_note_last_(b, plim_thread_id_());
             return true;
         }
     }

@@ -13,7 +13,7 @@ PLIM_RARE_ uint64_t bulkhead_holds_(const bulkhead *b, bulkhead_job **job, int64
         *job = runs && *job == NULL ? at->job : *job;
     }
     bool only = timeout_ns == PLIM_FOREVER && plim_load_relaxed_(&b->permits) == 1 &&
-                plim_load_relaxed_(&b->last) == plim_thread_id_();
+                plim_load_relaxed_(&b->gate.beside) == plim_thread_id_();
     return held == 0 && only ? 1 : held;
 }
 

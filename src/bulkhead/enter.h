@@ -149,7 +149,7 @@ PLIM_CALLED_ int bulkhead_enter_slow_(bulkhead *b, int64_t timeout_ns, int full)
     if (error != 0) {
         return bulkhead_reject_(b, bulkhead_no_job_(), error == ETIMEDOUT ? full : error);
     }
-    plim_store_relaxed_(&b->last, plim_thread_id_());
+    bulkhead_note_last_(b, plim_thread_id_());
     bulkhead_entered_(b, since);
     return 0;
 }

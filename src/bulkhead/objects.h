@@ -220,7 +220,7 @@ typedef struct bulkhead_watch_ {
  *   permits, most, limit,    written under the lock, read by all
  *   delayed, ready,
  *   reckoning, watch.made
- *   last, calls              atomic steps that nothing relies on
+ *   gate.beside, calls       atomic steps that nothing relies on
  *   watch.thread             the thread that makes it
  *   all else                 the lock, gate.lock
  *
@@ -236,8 +236,6 @@ struct bulkhead {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) most;    /* permits, whatever the limiter says */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) limit;   /* of the queue */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) delayed; /* jobs; each has a place in the queue, too */
-    /* The thread that has entered last, or 0 after a leave: if there is one permit, who has it. */
-    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) last;
     bulkhead_calls_ calls;
     char apart_[64];
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) inbox; /* jobs on their way: see inbox.h */

@@ -33,7 +33,8 @@
 
 typedef struct plim_gate_ {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) word;
-    char apart_[56]; /* those who take the fast way do not take the lock's line away */
+    PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) beside; /* the owner's, for what changes with the word */
+    char apart_[48]; /* those who take the fast way do not take the lock's line away */
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) lock; /* see spin_lock.h */
 } plim_gate_;
 
@@ -112,6 +113,7 @@ PLIM_FAST_ void plim_gate_unlock_(plim_gate_ *gate, uint64_t word, bool watched,
 static inline void plim_gate_init_(plim_gate_ *gate, uint64_t word)
 {
     plim_store_relaxed_(&gate->word, word);
+    plim_store_relaxed_(&gate->beside, 0);
     plim_store_relaxed_(&gate->lock, 0);
 }
 

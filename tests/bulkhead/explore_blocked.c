@@ -144,7 +144,7 @@ static void unfair_taken(void)
     made(BULKHEAD_ASYNC, 2, 0, BULKHEAD_UNFAIR);
     world.left = 2;
     explore_check(bulkhead_enter(&world.b) == 0);
-    world.b.last = 0; /* for somebody else: it leaves on another thread */
+    world.b.gate.beside = 0; /* for somebody else: it leaves on another thread */
 }
 
 static int enter_in_job(bulkhead_job *job)

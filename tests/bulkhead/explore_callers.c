@@ -39,7 +39,7 @@ static void sync_1_taken(void)
 {
     sync_1();
     explore_check(bulkhead_enter(&world.b) == 0);
-    world.b.last = 0; /* for somebody else: it leaves on another thread */
+    world.b.gate.beside = 0; /* for somebody else: it leaves on another thread */
 }
 
 static void leave(void)

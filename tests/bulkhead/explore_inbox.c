@@ -432,7 +432,7 @@ static void shrink_under_a_submit(void)
     submit_and_wait(0);
     world.runs[0] = 0;
     explore_check(bulkhead_enter(&world.b) == 0);
-    world.b.last = 0; /* somebody else leaves */
+    world.b.gate.beside = 0; /* somebody else leaves */
     plim_release_(&world.tasks, 2);
     explore_check(plim_acquire_(&world.answers, PLIM_WAITERS_MAX, PLIM_FOREVER) == 0);
     explore_check(bulkhead_resize(&world.b, PLIM_KEEP, PLIM_NONE) == 0);

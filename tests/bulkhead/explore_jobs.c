@@ -98,7 +98,7 @@ static void async_queue_1_taken(void)
 {
     async_of(1, 1, 2);
     explore_check(bulkhead_enter(&world.b) == 0);
-    world.b.last = 0; /* for somebody else: it leaves on another thread */
+    world.b.gate.beside = 0; /* for somebody else: it leaves on another thread */
 }
 
 static void enter_for_a_while_and_go(void)
@@ -161,7 +161,7 @@ static void async_taken(void)
 {
     async_of(1, 0, 2);
     explore_check(bulkhead_enter(&world.b) == 0);
-    world.b.last = 0; /* for somebody else: it leaves on another thread */
+    world.b.gate.beside = 0; /* for somebody else: it leaves on another thread */
 }
 
 static void it_ended(void)
@@ -260,7 +260,7 @@ static void async_1_taken(void)
 {
     async_1();
     explore_check(bulkhead_enter(&world.b) == 0);
-    world.b.last = 0; /* for somebody else: it leaves on another thread */
+    world.b.gate.beside = 0; /* for somebody else: it leaves on another thread */
 }
 
 static void aborted_then_leave(void)
