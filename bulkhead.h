@@ -3663,8 +3663,8 @@ typedef struct bulkhead_calls_ {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) entered, left, left_failed; /* (BULKHEAD_STATS) */
 } bulkhead_calls_;
 
-/* A new outcome also goes into bulkhead_outcome_name, bulkhead_snapshot, the end of invoke, and
- * src/metrics/bulkhead.h. */
+/* A new outcome also goes into bulkhead_stats, bulkhead_outcome_name, bulkhead_snapshot, the end of
+ * invoke, and src/metrics/bulkhead.h. */
 enum { BULKHEAD_OUTCOMES_ = BULKHEAD_ABORTED + 1 };
 
 /* What has become of jobs. Under the lock. */
@@ -5948,8 +5948,11 @@ typedef struct bulkhead_attempt_end_ {
     bulkhead_subject_ about;
     uint32_t attempt;
     int result, what;
-    bool detached, calls, thread_ends;
-    bool look; /* a worker is to look for a while before it sleeps */
+    bool detached, calls;
+    bool broken;      /* its worker needs a new resource */
+    bool thread_ends; /* the body has ended its thread */
+    bool replaced;    /* the worker ends: its thread does, or another has taken its place */
+    bool look;        /* the worker is to look for a while before it sleeps */
 } bulkhead_attempt_end_;
 
 /* Runs code of the program. If the job is detached, it is gone then. */
@@ -5965,42 +5968,77 @@ PLIM_RARE_ void bulkhead_tell_end_(bulkhead *b, const bulkhead_attempt_end_ *end
     }
 }
 
-/* Steps 1 and 2. Which code of the program has to run while the permit is still held? Done, which
- * is part of the job. Not if the job is detached: then done may submit it again, and finds the
- * permit free. Nor on_event if there will be another attempt: that may begin, and end the job,
- * while on_event hears of this one. So no event names the job then. */
-PLIM_RARE_ void bulkhead_decide_attempt_(bulkhead *b, bulkhead_section_ *s,
-                                         bulkhead_attempt_end_ *end, bool again)
+/* Step 2. Which code of the program has to run while the permit is still held? Done, which is part
+ * of the job. Not if the job is detached: then done may submit it again, and finds the permit free.
+ * Nor on_event if there will be another attempt: that may begin, and end the job, while on_event
+ * hears of this one. So no event names the job then. */
+PLIM_RARE_ void bulkhead_tell_inside_(bulkhead *b, bulkhead_section_ *s, bulkhead_attempt_end_ *end)
 {
-    bulkhead_job *const job = end->job;
-    end->what = bulkhead_decide_end_(b, s, job, end->result, again);
-    end->calls = bulkhead_end_is_told_(b, job, end->what, end->detached);
     if (end->calls && end->what == BULKHEAD_OVER_ && !end->detached) {
         const bool frozen = s->frozen;
-        plim_store_relaxed_(&job->entry_.phase, BULKHEAD_FINISHING_);
+        plim_store_relaxed_(&end->job->entry_.phase, BULKHEAD_FINISHING_);
         bulkhead_unlock_(b, s);
         bulkhead_tell_end_(b, end);
         *s = bulkhead_lock_as_(b, PLIM_SOON_, frozen);
-        plim_store_relaxed_(&job->entry_.phase, BULKHEAD_ENDING_);
+        plim_store_relaxed_(&end->job->entry_.phase, BULKHEAD_ENDING_);
         end->calls = false;
     }
 }
 
+/* Run has returned BULKHEAD_LATER. True: the thread leaves the job, in the section that this
+ * begins. False: the job was finished before, and its result is known. */
+PLIM_RARE_ bool bulkhead_leaves_job_(bulkhead *b, bulkhead_section_ *s, bulkhead_stay_ *self,
+                                     bulkhead_attempt_end_ *end)
+{
+    *s = bulkhead_lock_(b);
+    end->replaced = bulkhead_is_stuck_(end->job);
+    end->result = end->job->result;
+    if (bulkhead_goes_away_(b, s, self)) {
+        end->what = BULKHEAD_LEFT_;
+        end->calls = false;
+        return true;
+    }
+    bulkhead_unlock_(b, s);
+    return false;
+}
+
+/* Steps 1 and 2; begins the section of step 3. */
+PLIM_RARE_ bulkhead_section_ bulkhead_decide_attempt_(bulkhead *b, const bulkhead_worker_ *worker,
+                                                      bulkhead_attempt_end_ *end)
+{
+    bulkhead_job *const job = end->job;
+    const bool asks = !end->thread_ends && bulkhead_end_asks_(b, end->result);
+    const bool again = asks && bulkhead_may_retry_(b, job, end->result);
+    bulkhead_section_ s =
+        bulkhead_lock_as_(b, worker != NULL ? PLIM_LATER_ : PLIM_SOON_, worker == NULL || again);
+    if (bulkhead_is_stuck_(job)) {
+        bulkhead_freeze_unless_(b, &s);
+    }
+    if (worker == NULL) {
+        plim_unlink_(&b->running, &job->entry_.node); /* it may be gone after this section */
+    }
+    end->what = bulkhead_decide_end_(b, &s, job, end->result, again);
+    end->calls = bulkhead_end_is_told_(b, job, end->what, end->detached);
+    end->replaced = end->thread_ends || end->what == BULKHEAD_LATE_;
+    bulkhead_tell_inside_(b, &s, end);
+    return s;
+}
+
 /* The thread goes on without the job. What does a worker do next? True: it takes another job. */
 static inline bool bulkhead_is_free_(bulkhead *b, bulkhead_section_ *s, bulkhead_worker_ *worker,
-                                     const bulkhead_attempt_end_ *end, bool broken, bool replaced)
+                                     const bulkhead_attempt_end_ *end)
 {
     if (worker == NULL) {
         b->busy += end->calls;
         return false;
     }
-    const bool free = !replaced && !end->calls && !broken;
+    const bool free = !end->replaced && !end->calls && !end->broken;
     b->crew.searching += free; /* so nobody is woken for what it takes itself */
     if (!free) {
         bulkhead_unsettle_(b, worker);
         bulkhead_freeze_unless_(b, s);
     }
-    if (replaced) {
+    if (end->replaced) {
         bulkhead_leave_threads_(b, worker);
     }
     return free;
@@ -6031,44 +6069,22 @@ PLIM_RARE_ bulkhead_job *bulkhead_end_attempt_(bulkhead *b, bulkhead_stay_ *self
     bulkhead_job *const job = self->job;
     bulkhead_worker_ *const worker =
         self->role == BULKHEAD_WORKS_ ? BULKHEAD_WORKER_OF_(self) : NULL;
-    const bool broken = job->renews_;
-    bool replaced = thread_ends;
     bulkhead_section_ s;
     end->job = job;
     end->about = bulkhead_subject_of_(job);
     end->attempt = job->attempt;
-    end->detached = job->detached;
-    end->what = BULKHEAD_OVER_;
-    end->calls = false;
-    if (bulkhead_is_later_(job, result)) {
-        s = bulkhead_lock_(b);
-        replaced = bulkhead_is_stuck_(job);
-        result = job->result;
-        if (bulkhead_goes_away_(b, &s, self)) {
-            end->what = BULKHEAD_LEFT_;
-        } else {
-            bulkhead_unlock_(b, &s);
-        }
-    }
     end->result = result;
-    if (end->what != BULKHEAD_LEFT_) {
-        const bool again =
-            !thread_ends && bulkhead_end_asks_(b, result) && bulkhead_may_retry_(b, job, result);
-        s = bulkhead_lock_as_(b, worker != NULL ? PLIM_LATER_ : PLIM_SOON_,
-                              worker == NULL || again);
-        if (bulkhead_is_stuck_(job)) {
-            bulkhead_freeze_unless_(b, &s);
-        }
-        if (worker == NULL) {
-            plim_unlink_(&b->running, &job->entry_.node); /* it may be gone after this section */
-        }
-        bulkhead_decide_attempt_(b, &s, end, again);
-        replaced = thread_ends || end->what == BULKHEAD_LATE_;
+    end->detached = job->detached;
+    end->broken = job->renews_;
+    end->thread_ends = thread_ends;
+    const bool left = bulkhead_is_later_(job, result) && bulkhead_leaves_job_(b, &s, self, end);
+    if (!left) {
+        s = bulkhead_decide_attempt_(b, worker, end);
     }
     self->job = NULL;
     self->hold.amount = 0;
-    const bool free = bulkhead_is_free_(b, &s, worker, end, broken, replaced);
-    if (end->what != BULKHEAD_LEFT_) {
+    const bool free = bulkhead_is_free_(b, &s, worker, end);
+    if (!left) {
         bulkhead_release_(b, &s, end);
     }
     bulkhead_job *next = free ? bulkhead_take_job_(b, &s, worker) : NULL;
@@ -7191,8 +7207,9 @@ enum { BULKHEAD_RUNS_AT_ONCE_ = -3, BULKHEAD_HAS_A_PLACE_ = -2, BULKHEAD_WANTS_R
 
 /* The fate of a job, under the lock: one of these, or the error with which it is refused. Changes
  * nothing. A caller that waits for it waits at most wait_ns until it begins; others pass 0. */
-static inline int bulkhead_decide_(const bulkhead *b, const bulkhead_section_ *s,
-                                   const bulkhead_job *job, int64_t timeout_ns, int64_t wait_ns)
+static inline int bulkhead_decide_submit_(const bulkhead *b, const bulkhead_section_ *s,
+                                          const bulkhead_job *job, int64_t timeout_ns,
+                                          int64_t wait_ns)
 {
     const bool runs = bulkhead_runs_(b, s, job);
     const bool room = b->room.first == NULL && bulkhead_has_room_(b, s->word);
@@ -7247,7 +7264,7 @@ PLIM_SLOW_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t tim
     here = bulkhead_not_blocked_();
     const int64_t since = b->fixed.histograms == NULL ? 0 : plim_now_();
     bulkhead_section_ s = bulkhead_lock_(b);
-    const int what = bulkhead_decide_(b, &s, job, timeout_ns, wait_ns);
+    const int what = bulkhead_decide_submit_(b, &s, job, timeout_ns, wait_ns);
     error = what > 0 ? what : 0;
     if (error == 0 && (blocked != NULL || what == BULKHEAD_WANTS_ROOM_)) {
         *self = bulkhead_blocked_here_(b, blocked != NULL ? wait_ns : timeout_ns);

@@ -189,8 +189,8 @@ typedef struct bulkhead_calls_ {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) entered, left, left_failed; /* (BULKHEAD_STATS) */
 } bulkhead_calls_;
 
-/* A new outcome also goes into bulkhead_outcome_name, bulkhead_snapshot, the end of invoke, and
- * src/metrics/bulkhead.h. */
+/* A new outcome also goes into bulkhead_stats, bulkhead_outcome_name, bulkhead_snapshot, the end of
+ * invoke, and src/metrics/bulkhead.h. */
 enum { BULKHEAD_OUTCOMES_ = BULKHEAD_ABORTED + 1 };
 
 /* What has become of jobs. Under the lock. */

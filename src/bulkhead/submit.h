@@ -183,8 +183,9 @@ enum { BULKHEAD_RUNS_AT_ONCE_ = -3, BULKHEAD_HAS_A_PLACE_ = -2, BULKHEAD_WANTS_R
 
 /* The fate of a job, under the lock: one of these, or the error with which it is refused. Changes
  * nothing. A caller that waits for it waits at most wait_ns until it begins; others pass 0. */
-static inline int bulkhead_decide_(const bulkhead *b, const bulkhead_section_ *s,
-                                   const bulkhead_job *job, int64_t timeout_ns, int64_t wait_ns)
+static inline int bulkhead_decide_submit_(const bulkhead *b, const bulkhead_section_ *s,
+                                          const bulkhead_job *job, int64_t timeout_ns,
+                                          int64_t wait_ns)
 {
     const bool runs = bulkhead_runs_(b, s, job);
     const bool room = b->room.first == NULL && bulkhead_has_room_(b, s->word);
@@ -239,7 +240,7 @@ PLIM_SLOW_ int bulkhead_submit_slow_(bulkhead *b, bulkhead_job *job, int64_t tim
     here = bulkhead_not_blocked_();
     const int64_t since = b->fixed.histograms == NULL ? 0 : plim_now_();
     bulkhead_section_ s = bulkhead_lock_(b);
-    const int what = bulkhead_decide_(b, &s, job, timeout_ns, wait_ns);
+    const int what = bulkhead_decide_submit_(b, &s, job, timeout_ns, wait_ns);
     error = what > 0 ? what : 0;
     if (error == 0 && (blocked != NULL || what == BULKHEAD_WANTS_ROOM_)) {
         *self = bulkhead_blocked_here_(b, blocked != NULL ? wait_ns : timeout_ns);
