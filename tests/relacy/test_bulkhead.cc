@@ -431,7 +431,8 @@ void bench::begin()
     }
     if (current->start < (uint32_t)options.permits) {
         RL_ASSERT(bulkhead_enter(&b) == 0);
-        plim_store_relaxed_(&b.gate.beside, 0); /* it was none of the threads that may wait for it */
+        /* it was none of the threads that may wait for it */
+        plim_store_relaxed_(&b.gate.beside, 0);
     }
     prepare(*this, &job, body);
     for (unsigned i = 0; i < 4; i++) {
