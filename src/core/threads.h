@@ -72,25 +72,15 @@ typedef void *plim_thread_result;
 #define PLIM_COND_MONOTONIC_
 #endif
 
-static inline int plim_mutex_init_(plim_mutex *m)
-{
-    return pthread_mutex_init(m, NULL);
-}
-
-static inline void plim_mutex_lock_(plim_mutex *m)
-{
-    pthread_mutex_lock(m);
-}
-
-static inline void plim_mutex_unlock_(plim_mutex *m)
-{
-    pthread_mutex_unlock(m);
-}
-
-static inline void plim_mutex_destroy_(plim_mutex *m)
-{
-    pthread_mutex_destroy(m);
-}
+#define plim_mutex_init_(mutex) pthread_mutex_init((mutex), NULL)
+#define plim_mutex_lock_(mutex) pthread_mutex_lock(mutex)
+#define plim_mutex_unlock_(mutex) pthread_mutex_unlock(mutex)
+#define plim_mutex_destroy_(mutex) pthread_mutex_destroy(mutex)
+#define plim_cond_signal_(cond) pthread_cond_signal(cond)
+#define plim_cond_destroy_(cond) pthread_cond_destroy(cond)
+#define plim_thread_create_(thread, run, arg) pthread_create((thread), NULL, (run), (arg))
+#define plim_thread_join_(thread) pthread_join((thread), NULL)
+#define plim_thread_yield_() ((void)sched_yield())
 
 static inline int plim_cond_init_(plim_cond *c)
 {
@@ -108,11 +98,6 @@ static inline int plim_cond_init_(plim_cond *c)
 #endif
 }
 
-static inline void plim_cond_signal_(plim_cond *c)
-{
-    pthread_cond_signal(c);
-}
-
 static inline void plim_cond_wait_(plim_cond *c, plim_mutex *m, int64_t ns)
 {
     struct timespec at;
@@ -123,26 +108,6 @@ static inline void plim_cond_wait_(plim_cond *c, plim_mutex *m, int64_t ns)
 #endif
     plim_timespec_add_(&at, ns < PLIM_SLICE_NS_ ? ns : PLIM_SLICE_NS_);
     pthread_cond_timedwait(c, m, &at);
-}
-
-static inline void plim_cond_destroy_(plim_cond *c)
-{
-    pthread_cond_destroy(c);
-}
-
-static inline int plim_thread_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
-{
-    return pthread_create(t, NULL, run, arg);
-}
-
-static inline void plim_thread_join_(plim_thread t)
-{
-    pthread_join(t, NULL);
-}
-
-static inline void plim_thread_yield_(void)
-{
-    sched_yield();
 }
 
 #else /* C11 */
@@ -158,35 +123,16 @@ static inline int plim_thrd_error_(int result)
     return result == thrd_success ? 0 : result == thrd_nomem ? ENOMEM : EAGAIN;
 }
 
-static inline int plim_mutex_init_(plim_mutex *m)
-{
-    return plim_thrd_error_(mtx_init(m, mtx_plain));
-}
-
-static inline void plim_mutex_lock_(plim_mutex *m)
-{
-    mtx_lock(m);
-}
-
-static inline void plim_mutex_unlock_(plim_mutex *m)
-{
-    mtx_unlock(m);
-}
-
-static inline void plim_mutex_destroy_(plim_mutex *m)
-{
-    mtx_destroy(m);
-}
-
-static inline int plim_cond_init_(plim_cond *c)
-{
-    return plim_thrd_error_(cnd_init(c));
-}
-
-static inline void plim_cond_signal_(plim_cond *c)
-{
-    cnd_signal(c);
-}
+#define plim_mutex_init_(mutex) plim_thrd_error_(mtx_init((mutex), mtx_plain))
+#define plim_mutex_lock_(mutex) mtx_lock(mutex)
+#define plim_mutex_unlock_(mutex) mtx_unlock(mutex)
+#define plim_mutex_destroy_(mutex) mtx_destroy(mutex)
+#define plim_cond_init_(cond) plim_thrd_error_(cnd_init(cond))
+#define plim_cond_signal_(cond) cnd_signal(cond)
+#define plim_cond_destroy_(cond) cnd_destroy(cond)
+#define plim_thread_create_(thread, run, arg) plim_thrd_error_(thrd_create((thread), (run), (arg)))
+#define plim_thread_join_(thread) thrd_join((thread), NULL)
+#define plim_thread_yield_() thrd_yield()
 
 static inline void plim_cond_wait_(plim_cond *c, plim_mutex *m, int64_t ns)
 {
@@ -194,26 +140,6 @@ static inline void plim_cond_wait_(plim_cond *c, plim_mutex *m, int64_t ns)
     timespec_get(&at, TIME_UTC); /* C11 has no other: see PLIM_SLICE_NS_ */
     plim_timespec_add_(&at, ns < PLIM_SLICE_NS_ ? ns : PLIM_SLICE_NS_);
     cnd_timedwait(c, m, &at);
-}
-
-static inline void plim_cond_destroy_(plim_cond *c)
-{
-    cnd_destroy(c);
-}
-
-static inline int plim_thread_create_(plim_thread *t, plim_thread_result (*run)(void *), void *arg)
-{
-    return plim_thrd_error_(thrd_create(t, run, arg));
-}
-
-static inline void plim_thread_join_(plim_thread t)
-{
-    thrd_join(t, NULL);
-}
-
-static inline void plim_thread_yield_(void)
-{
-    thrd_yield();
 }
 
 #endif /* PLIM_USE_PTHREADS */

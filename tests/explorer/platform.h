@@ -10,7 +10,9 @@
 
 #include "explorer.h"
 
-#undef PLIM_ASSERT /* the header has its own by now */
+#undef PLIM_ASSERT /* the header has its own by now, and these */
+#undef plim_thread_yield_
+#undef plim_thread_join_
 #define PLIM_ASSERT(condition, text) \
     ((condition) ? (void)0 : explore_fail(__FILE__, __LINE__, text))
 #define PLIM_ATOMIC_(T) T

@@ -26,6 +26,7 @@
 #define plim_add_relaxed_(p, v) (p)->fetch_add((v), rl::mo_relaxed, $)
 #define plim_thread_id_() ((uint64_t)rl::thread_index() + 1)
 #define plim_thread_slot_() (&world::slots[rl::thread_index()])
+#undef plim_thread_yield_
 #define plim_thread_yield_() world::yield($)
 #define plim_lock_wait_(lock, look) ((void)(lock), (void)(look), world::yield($))
 #define plim_now_() world::now()
