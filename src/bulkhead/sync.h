@@ -40,11 +40,11 @@ PLIM_RARE_ int bulkhead_await_finish_(bulkhead *b, const bulkhead_job *job)
 }
 
 /* Makes an attempt, unless there is no point any more, and says what its end is for the job. The
- * thread has a permit, or (`permit` is false) will not get one. */
+ * thread has a permit, or (`permit` is false) will not get one for another attempt. */
 PLIM_RARE_ int bulkhead_attempt_here_(bulkhead *b, bulkhead_job *job, bool permit)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
-    const bulkhead_outcome stopped = bulkhead_stopped_(b, job);
+    const bulkhead_outcome stopped = permit ? bulkhead_stopped_(b, job) : BULKHEAD_FAILED;
     if (stopped != BULKHEAD_PENDING) {
         s.word += permit ? BULKHEAD_PERMIT_ONE_ : 0;
         bulkhead_end_early_(b, &s, job, stopped);
@@ -97,7 +97,8 @@ PLIM_SLOW_ int bulkhead_submit_here_(bulkhead *b, bulkhead_job *job, int64_t tim
     while (bulkhead_attempt_here_(b, job, permit) == BULKHEAD_AGAIN_) {
         bulkhead_rest_(b, job, job->timer_.at, true);
         job->since_ = plim_now_();
-        permit = bulkhead_get_in_(b, PLIM_FOREVER, job->since_, true) == 0; /* else: aborted */
+        permit = !bulkhead_job_cancelled(job) && /* nor if that is aborted, or would never end */
+                 bulkhead_get_in_(b, PLIM_FOREVER, job->since_, true) == 0;
     }
     return 0;
 }

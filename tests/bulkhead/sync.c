@@ -399,6 +399,32 @@ TEST events_tell_the_story_of_a_sync_job(void)
     ENDS_WELL();
 }
 
+/* On the thread of the submitter, between two attempts: takes the permit. */
+static void enter_between(void *user, const bulkhead_event *event)
+{
+    (void)user;
+    if (event->type == BULKHEAD_EVENT_RETRIED) {
+        atomic_store(&on.let_in, 1 + bulkhead_try_enter(&on.b));
+    }
+}
+
+TEST a_sync_job_whose_next_attempt_can_never_begin_fails(void)
+{
+    local_job h;
+    here_init(&h);
+    h.fail_until = 2;
+    bulkhead_options options = {.attempts = 3, .on_event = enter_between};
+    ASSERT_INT(0, make_with(&on.b, &options));
+    ASSERT_INT(0, bulkhead_submit(&on.b, &h.job));
+    ASSERT_INT(1, atomic_load(&on.let_in));
+    ASSERT_INT(1, h.runs);
+    ASSERT_INT(BULKHEAD_FAILED, h.seen);
+    ASSERT_INT(10, h.job.result);
+    ASSERT_U64(1, bulkhead_snapshot(&on.b).in_use);
+    ASSERT_INT(0, bulkhead_leave(&on.b));
+    ENDS_WELL();
+}
+
 SUITE(sync_suite)
 {
     SET_SETUP(set_the_stage, NULL);
@@ -427,4 +453,5 @@ SUITE(sync_suite)
     RUN_TEST(a_sync_job_that_takes_too_long_is_told_so);
     RUN_TEST(the_done_of_a_sync_job_that_waits_for_its_permit_is_told);
     RUN_TEST(events_tell_the_story_of_a_sync_job);
+    RUN_TEST(a_sync_job_whose_next_attempt_can_never_begin_fails);
 }
