@@ -133,7 +133,9 @@
  *   Outcome      Every accepted job ends exactly once, whatever happens: SUCCEEDED, FAILED,
  *                TIMED_OUT, EXPIRED, CANCELLED or ABORTED. First done is called, once. Then the
  *                permit is given back, and then waiters are released. (Detached: the permit, then
- *                done.) A job that goes on without a thread and is never finished never ends.
+ *                done. A job that ends without being run gives back its permit first, if it has
+ *                one. After a run timeout the body keeps it.) A job that goes on without a thread
+ *                and is never finished never ends.
  *   Waiting      A wait that gives up leaves nothing behind. Each event that lets somebody in does
  *                so at once: a leave, the end of a job, a cancel, a timeout, a resize.
  *   Progress     While nobody waits, taking a free permit is one atomic read-modify-write, and
@@ -349,8 +351,8 @@ typedef struct bulkhead_options {
  *                                        bulkhead_finish; anything else is its error
  *     void *arg;                         yours
  *     void (*done)(bulkhead_job *job);   called once when it has ended, in whatever way (NULL:
- *                                        nothing). It runs on the thread that ended the job: a
- *                                        worker, the supervisor, or a thread that cancels, closes
+ *                                        nothing). It runs on the thread that ended the job: that
+ *                                        which ran it, the supervisor, or one that cancels, closes
  *                                        or finishes
  *     bool detached;                     done is the last touch: it may free or resubmit the job,
  *                                        and no thread may wait for it. After a run timeout done is
@@ -1929,8 +1931,8 @@ static inline void plim_look_at_(PLIM_ATOMIC_(uint64_t) * what, int few, int64_t
  *
  * Why no opening is slept through. Both fields change by steps of one word. If the thread has
  * registered first, the opener sees that, and calls. If the opener was first, the thread sees that
- * when it registers. It sleeps on the half with AVAILABLE, so it does not fall asleep either if the
- * latch is opened in between.
+ * when it registers. It sleeps on the half with AVAILABLE (the one of the starving lane), so it
+ * does not fall asleep either if the latch is opened in between.
  *
  * Memory orders. Opening releases, and a wait that ends by it acquires. Opening is the last touch.
  */
@@ -2009,7 +2011,8 @@ PLIM_RARE_ int plim_latch_await_(plim_counter *latch, int64_t timeout_ns, bool l
  * the lock and takes the waiter off its list. It opens `wake` after the lock has been released,
  * which is the last touch. A wait that times out changes WAITING to LEAVING, and takes itself off
  * the list, under the lock. So a thread whose wait was ended does not touch the object any more. A
- * thread that leaves by itself counts as waiting until it is gone.
+ * thread that leaves by itself counts as waiting until it has come to do so, or another takes it
+ * off. (In an unfair bulkhead a nudged caller is ENDED, and still in the queue.)
  */
 typedef struct plim_waiter_ {
     plim_node_ node; /* the first member: a node of a list of waiters is one */
@@ -2156,7 +2159,8 @@ PLIM_FAST_ void plim_spin_unlock_(PLIM_ATOMIC_(uint64_t) * lock)
 
 /*
  * A gate is a word, and lists of waiters that its lock protects. While nobody waits, threads change
- * the word with one atomic step. As soon as a thread waits, they change it under the lock.
+ * the word with one atomic step. As soon as a thread waits, they change it under the lock. (In a
+ * bulkhead those that submit still change the word: see its word.h.)
  *
  * The two lowest bits of the word belong to the gate, the rest to its owner:
  *
@@ -2173,7 +2177,8 @@ PLIM_FAST_ void plim_spin_unlock_(PLIM_ATOMIC_(uint64_t) * lock)
  * Why no waiter is forgotten. A thread decides under the lock, with the word frozen, that it has to
  * wait. It joins its list in the same section, and WATCHED stays set as long as it waits. From then
  * on, everything that could end the wait happens under the lock. The owner makes each such section
- * end the waits that it can.
+ * end the waits that it can. (For the queue of a bulkhead, QUEUED above 0 does what WATCHED does
+ * here.)
  *
  * Memory orders. A fast change acquires when it takes something and releases when it gives
  * something back. Setting HELD is an acquire, so the holder sees what came with earlier gifts. (If
@@ -3355,7 +3360,8 @@ enum { PLIM_AWAITS_ = -1 }; /* a limiter's answer: it waits from here on */
  * CLOSED     Nobody is let in from outside. Set once.
  * STAFFED    There are workers, and none of them waits for this bulkhead: so a submit may take the
  *            fast way, and leave its job to them.
- * WATCHED, HELD   See the gate, above.
+ * WATCHED, HELD   See the gate, above. Those in the queue do not set WATCHED. QUEUED shuts the fast
+ *            way for enter and leave. What a submit may do beside it makes them wait no longer.
  *
  * The fast way, a single compare-exchange, is open to enter and leave while QUEUED is 0, and to
  * submit while STAFFED is set.
@@ -3416,19 +3422,20 @@ static inline uint64_t bulkhead_queued_(uint64_t word)
  *   READY       ready_jobs           the worker, or entry of the executor, that takes it: RUNNING
  *   RUNNING     stay.job of its      its runner: FINISHING, ENDING, DONE; for another attempt
  *               worker, or running   DELAYED, QUEUED; the supervisor, at the run timeout: STUCK
- *   FINISHING   as RUNNING           its runner, when done has returned: ENDING
+ *   FINISHING   stay.job             its runner, when done has returned: ENDING
  *   STUCK       as RUNNING           the thread that ended it, when done has returned: OVERDUE; its
  *                                    runner, when the body returns: RETURNED, or DONE if detached
  *   OVERDUE     as RUNNING           its runner, when the body returns: DONE
  *   RETURNED    ended, of a section  the thread that ended it, when done has returned: DONE
  *   ENDING      ended, of a section  the thread that ended it, when done has returned: DONE
+ *               or its runner's      (detached: before it calls done)
  *   DONE        nothing              submit, as NEW
  *
  * A job that is AWAY has left its runner, and is listed in running. The thread that finishes it is
  * its runner from then on; a second one finds it FINISHED.
  *
- * A job of a sync bulkhead is RUNNING from when it is accepted, even while it waits between two
- * attempts, and then ENDING. Its permit is given back after done, unless it is detached.
+ * A job of a sync bulkhead is ROOM until it has its permit, and in no list. From then on it is
+ * RUNNING, even while it waits between two attempts, then as above.
  *
  * From DELAYED, QUEUED and READY it also goes to ENDING: by cancel, by an abort, by the supervisor
  * when it expires, or if no thread is left to run it. A submit that learns the latter takes its own
@@ -3589,8 +3596,10 @@ typedef struct bulkhead_calls_ {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) entered, left, left_failed; /* (BULKHEAD_STATS) */
 } bulkhead_calls_;
 
-/* A new outcome also goes into bulkhead_stats, bulkhead_outcome_name, bulkhead_snapshot, the end of
- * invoke, and src/metrics/bulkhead.h. */
+/* A new outcome goes into: bulkhead_outcome and bulkhead_stats (api.h); this; bulkhead_outcome_name
+ * (calls.h), at the same place; bulkhead_snapshot; the end of invoke; what an end tells (ends.h:
+ * the result, the event, the limiter); bulkhead_stopped_ (sync.h); src/metrics/bulkhead.h; the
+ * manuals. */
 enum { BULKHEAD_OUTCOMES_ = BULKHEAD_ABORTED + 1 };
 
 /* What has become of jobs. Under the lock. */
@@ -3620,14 +3629,14 @@ typedef struct bulkhead_watch_ {
  *   permits, most, limit,    written under the lock, read by all
  *   delayed, ready,
  *   reckoning, watch.made
- *   gate.beside, calls       atomic steps that nothing relies on
+ *   gate.beside, calls       atomic steps; only a check for a deadlock relies on the first
  *   watch.thread             the thread that makes it
  *   all else                 the lock, gate.lock
  *
  * Of a job: the submitter has it until it is accepted. The phase changes as the table above says.
  * `goal_` has a lock of its own. The rest is the lock's, and its runner's while it runs. Of a
- * worker: `resource` and `started` are its thread's, `owner` and `index` never change, and the rest
- * is the lock's.
+ * worker: `resource` and `started` are its thread's, `owner` and `index` never change. The rest is
+ * written under the lock, and its thread reads it without. Of its stay, `carries` is the thread's.
  */
 struct bulkhead {
     const bulkhead_slow_ *slow;
@@ -3656,7 +3665,7 @@ struct bulkhead {
     bulkhead_totals_ totals;
 
     plim_list_ later;   /* jobs that wait for their time */
-    plim_list_ running; /* jobs that run, but those that an own worker runs */
+    plim_list_ running; /* jobs that run elsewhere than on own workers */
     plim_list_ room;    /* submitters, while the queue is full */
     plim_list_ resting; /* threads that wait for the time of a sync job, or until it is finished */
     plim_list_ quiet;   /* who waits for nothing to be left */
@@ -4394,7 +4403,8 @@ PLIM_RARE_ void bulkhead_leave_summons_(bulkhead *b, bulkhead_section_ *s);
 
 PLIM_RARE_ void bulkhead_break_(bulkhead *b, bulkhead_section_ *s);
 
-/* Ends the section. bulkhead_after_ does what it has left to do, and must follow. */
+/* Ends the section. bulkhead_after_ does what it has left to do, and must follow. (But see
+ * bulkhead_hand_in_.) */
 PLIM_RARE_ void bulkhead_let_go_(bulkhead *b, bulkhead_section_ *s)
 {
     if (s->frozen) {
@@ -4730,7 +4740,7 @@ PLIM_RARE_ void bulkhead_admit_slow_(bulkhead *b, bulkhead_section_ *s)
             bulkhead_make_ready_(b, s, BULKHEAD_JOB_OF_(entry));
         } else if (!caller->nudged) { /* else it is awake, and a permit stays free for it */
             if (!plim_decide_(&caller->waiter, PLIM_ENDED_)) {
-                bulkhead_dequeue_(b, s, entry); /* it is leaving by itself: it has left */
+                bulkhead_dequeue_(b, s, entry); /* its time is over, so its place is free */
                 caller->gone = true;
                 continue;
             }
@@ -4847,8 +4857,9 @@ PLIM_RARE_ void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job
  *     without a section, but only while QUEUED is 0. And QUEUED is above 0 from the moment in which
  *     that job got its place.
  *   - A section that is not frozen and changes nothing of this leaves the summons as it is, also if
- *     it has emptied the inbox. A submitter whose job has a permit, or any under ALL, takes the
- *     summons away. So if it is still there, the jobs that came have no permit, and none is free.
+ *     it has emptied the inbox. If the summons is still there, it is still right: under ALL no job
+ *     has come. Under ADMITTED no job with a permit has come, and none can run without a section
+ *     that gives a permit back.
  *
  * A submitter that was summoned gets the lock later, perhaps when its job has long been done. So
  * `busy` counts it from when the summons is seen to be gone, and the bulkhead is not quiet before
@@ -5114,8 +5125,8 @@ PLIM_SLOW_ uint32_t bulkhead_ask_(const bulkhead *b, int64_t now, int64_t took, 
  * the next run puts it right. The number of runs is only nearly known: a permit that has just come
  * back may be among them, and a resize may come between the two looks.
  *
- * The run timeout of a job counts as soon as it has passed, see bulkhead_finish_early_. But when
- * the body returns, if the job is detached, or the bulkhead sync.
+ * The run timeout of a job counts as soon as it has passed, see bulkhead_finish_early_. For a
+ * detached job, and on a sync bulkhead, it counts when the body returns.
  */
 PLIM_RARE_ void bulkhead_sample_(bulkhead *b, int64_t since, int64_t limit, int result)
 {
@@ -5561,14 +5572,13 @@ PLIM_FAST_ bulkhead_job *bulkhead_pick_(bulkhead *b)
 
 /* ==== src/bulkhead/after.h ==================================================================== */
 
-/* What a section leaves to do after it: workers to hire, entries for the executor, jobs to finish.
- * */
+/* What a section leaves to do when it is over: to hire workers, feed the executor, finish jobs. */
 
 PLIM_SLOW_ void bulkhead_execute_(void *arg);
 PLIM_RARE_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine);
 
-/* The calling thread was counted in `busy`, and is not any more. Another thread may wait for
- * that. */
+/* The calling thread does not count in `busy` any more, as a thread that waits may want to know.
+ * The thread itself has counted it, or the section that saw its summons taken (see inbox.h). */
 PLIM_SLOW_ void bulkhead_idle_(bulkhead *b)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
@@ -5847,30 +5857,33 @@ PLIM_SLOW_ bulkhead_job *bulkhead_search_(bulkhead_worker_ *self, bool look)
 
 /* ==== src/bulkhead/finish.h =================================================================== */
 
-/* How an attempt ends, whatever thread has run it: the only way, in four steps. */
+/* How an attempt ends, whatever thread has run it, in four steps. */
 
 /*
  *   1  decide        bulkhead_decide_end_  the job is over, or is tried again, or was over before;
  *                                          under the lock
  *   2  done inside   bulkhead_tell_end_    while the permit covers it; without the lock. Left out
- *                                          if there is no done, and for a detached job
+ *                                          if there is neither done nor on_event, and for a
+ *                                          detached job
  *   3  the permit    bulkhead_release_     it is free, with all that follows, and those who wait
  *                                          for the job go on; under the lock
- *   4  done outside  bulkhead_tell_end_    of a detached job, and on_event of a retry; without the
- *                                          lock
+ *   4  done outside  bulkhead_tell_end_    of a detached job, also if it is late, and on_event of a
+ *                                          retry; without the lock
  *
  * bulkhead_end_attempt_ makes all of them. In step 3 a worker decides what it does next before the
  * permit is free, so that no other is woken for what it will take. If run has returned
  * BULKHEAD_LATER and nobody has finished the job yet, the thread only leaves the job: then the
  * attempt ends in bulkhead_finish.
  *
- * bulkhead_next_ has the same steps once more, for workers and jobs of which nobody but those who
- * wait, or a done of a detached one, has to hear: see workers.h.
+ * bulkhead_next_ (workers.h) is a short form of it for a worker whose job has succeeded, if nothing
+ * but waiters, or the done of a detached job, has to hear of that. A job that ends without being
+ * run ends by bulkhead_end_early_. A run timeout ends a job whose attempt goes on (supervisor.h):
+ * that comes here LATE.
  */
 
 /* An attempt that has ended; on the stack of the thread that has run it. */
 typedef struct bulkhead_attempt_end_ {
-    bulkhead_job *job; /* may be gone, but for one that is over, until it is released */
+    bulkhead_job *job; /* after step 3 it may be gone, unless `calls` */
     bulkhead_subject_ about;
     uint32_t attempt;
     int result, what;
@@ -6090,15 +6103,15 @@ PLIM_SLOW_ bulkhead_job *bulkhead_next_slow_(bulkhead_worker_ *self, int result)
     return bulkhead_search_(self, end.look);
 }
 
-/* Does the end of the job concern only those who wait for it, or only its done? */
+/* Has the job succeeded, and concerns its end only those who wait for it, or its done if it is
+ * detached? */
 PLIM_FAST_ bool bulkhead_ends_plainly_(const bulkhead *b, const bulkhead_job *job, int result)
 {
     return result == 0 && b->fixed.plain && (job->done == NULL || job->detached) && !job->renews_;
 }
 
-/* Ends a section, which is short if it has left nothing to do. A summons that is right already is
- * only for speed. But none may be left for a spare permit: if that was taken, its submitter will
- * attend. */
+/* Ends a section. If the summons need not change, that is short. It must change if a permit is
+ * spare and nobody searches: then it has to be ALL. */
 PLIM_FAST_ void bulkhead_unlock_fast_(bulkhead *b, bulkhead_section_ *s)
 {
     const bool summoned = b->crew.searching != 0
@@ -6144,8 +6157,8 @@ PLIM_CALLED_ void bulkhead_part_(bulkhead_worker_ *self, bulkhead_section_ *s, b
 }
 
 /*
- * The same for nearly all jobs: it has succeeded, and only those who wait for it need to know.
- * Where jobs are short, workers meet at the lock all the time. A worker that comes second stays
+ * What bulkhead_end_attempt_ does, in short, for nearly all jobs: see bulkhead_ends_plainly_. Where
+ * jobs are short, workers meet at the lock all the time. A worker that comes second stays
  * away long enough for many jobs more: then the other goes on undisturbed for a while.
  */
 PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *job, int result)
@@ -6207,7 +6220,8 @@ PLIM_CALLED_ void bulkhead_work_(bulkhead_worker_ *self)
     }
 }
 
-/* A function of its own: what has been changed in it would be lost if the thread ended. */
+/* A function of its own: the macro may jump, and then what its function has changed in variables of
+ * its own is lost. */
 PLIM_CALLED_ void bulkhead_work_guarded_(bulkhead_worker_ *self)
 {
     PLIM_ON_THREAD_EXIT_(bulkhead_thread_ended_, self)
@@ -7101,7 +7115,7 @@ PLIM_CALLED_ bool bulkhead_submit_fast_(bulkhead *b, bulkhead_job *job)
     bulkhead_renew_(b, job, since);
     plim_store_relaxed_(&job->entry_.phase, phase);
     if (bulkhead_push_(b, job, phase == BULKHEAD_ADMITTED_)) {
-        bulkhead_idle_(b); /* sees to what is in the inbox: any section does */
+        bulkhead_idle_(b); /* sees to what is in the inbox; see_summons_ has counted it in busy */
     }
     if (events) {
         bulkhead_tell_(b, BULKHEAD_EVENT_ACCEPTED, about, BULKHEAD_PENDING, 0, 0);
@@ -7162,6 +7176,8 @@ PLIM_RARE_ int bulkhead_hand_in_(bulkhead *b, bulkhead_section_ *s, bulkhead_job
     if (b->fixed.executor.execute == NULL && b->crew.threads == 0 && bulkhead_is_short_(b)) {
         bulkhead_plan_hire_(b, s); /* better to fail now than when its turn has come */
     }
+    /* In place of bulkhead_after_, for the answers. It has ended no job: only an abort would, and
+     * then the job was refused. There is one entry at most, that of the job. */
     bulkhead_let_go_(b, s);
     if (s->entries != 0) {
         error = bulkhead_feed_first_(b, &past);
@@ -7299,7 +7315,7 @@ PLIM_SLOW_ int bulkhead_submit_here_(bulkhead *b, bulkhead_job *job, int64_t tim
         return bulkhead_reject_(b, about, error == ETIMEDOUT ? full : error);
     }
     bulkhead_renew_(b, job, since);
-    job->later_ = BULKHEAD_FINISHED_; /* but during an attempt */
+    job->later_ = BULKHEAD_FINISHED_; /* set except during an attempt: a finish is refused */
     plim_store_relaxed_(&job->entry_.phase, BULKHEAD_RUNNING_);
     bulkhead_number_it_(b, job);
     bulkhead_unlock_(b, &s);

@@ -2207,8 +2207,8 @@ static inline void plim_look_at_(PLIM_ATOMIC_(uint64_t) * what, int few, int64_t
  *
  * Why no opening is slept through. Both fields change by steps of one word. If the thread has
  * registered first, the opener sees that, and calls. If the opener was first, the thread sees that
- * when it registers. It sleeps on the half with AVAILABLE, so it does not fall asleep either if the
- * latch is opened in between.
+ * when it registers. It sleeps on the half with AVAILABLE (the one of the starving lane), so it
+ * does not fall asleep either if the latch is opened in between.
  *
  * Memory orders. Opening releases, and a wait that ends by it acquires. Opening is the last touch.
  */
@@ -2287,7 +2287,8 @@ PLIM_RARE_ int plim_latch_await_(plim_counter *latch, int64_t timeout_ns, bool l
  * the lock and takes the waiter off its list. It opens `wake` after the lock has been released,
  * which is the last touch. A wait that times out changes WAITING to LEAVING, and takes itself off
  * the list, under the lock. So a thread whose wait was ended does not touch the object any more. A
- * thread that leaves by itself counts as waiting until it is gone.
+ * thread that leaves by itself counts as waiting until it has come to do so, or another takes it
+ * off. (In an unfair bulkhead a nudged caller is ENDED, and still in the queue.)
  */
 typedef struct plim_waiter_ {
     plim_node_ node; /* the first member: a node of a list of waiters is one */
@@ -3520,13 +3521,13 @@ enum { LOOP_SCHEDULER_LINE_ = 64 };
 /*
  * The loop. Its lock is that of place_.
  *
- *   by posters         word_, runner_, slow_, max_queue_, without the lock; room_, by its own
- *                      steps; fd_write_, by the poster that has cleared WATCHED: that publishes it
+ *   by posters         word_ and room_, by their own steps; fd_write_, read by the poster that has
+ *                      cleared WATCHED: that publishes it
  *   by the loop's      fresh_, fresh_busy_, was_woken_, awake_at_, cpus_, brief_, rounds_. It alone
  *   thread alone       changes since_ and suspended_, under the lock, and so reads them without it
- *   atomic             stop_: any thread sets it. stage_, next_timer_: change under the lock, and
- *                      are read without it as a hint. fresh_count_, for others to see. rejected_
- *                      and wakers_, by their own steps
+ *   atomic             stop_: any thread sets it. stage_, next_timer_, runner_: change under the
+ *                      lock, and are read without it as a hint. fresh_count_, for others to
+ *                      see. rejected_ and wakers_, by their own steps
  *   constant           slow_, max_queue_, fixed_
  *   under the lock     everything else
  *
@@ -4349,12 +4350,15 @@ PLIM_RARE_ int loop_scheduler_enter_(loop_scheduler *l, bool own_thread)
  * Waits until something has changed, at most until then. Under the lock, which is released in
  * between. The caller then checks its own condition again, and the clock.
  *
- * Why no change goes unnoticed. Threads wait for one of four things. A closed loop is over, and its
- * thread has left it. Or no thread runs it. Or its own thread has left it, or need not do so any
- * more. Or this thread is joined, or can be. All of them come under the lock, in four sections: a
- * thread leaves the loop; start knows its thread, or that there is none; a thread is joined;
- * closing begins. Each of these sections ends all waits, by unlock_and_wake_. A waiter looks, and
- * joins the list, in one section. So it saw the change, or is woken by it.
+ * Why no change goes unnoticed. Threads wait for one of four things:
+ *   1  a closed loop is over, and its thread has left it;
+ *   2  no thread runs it;
+ *   3  its own thread has left it, or need not do so any more;
+ *   4  this thread is joined, or can be.
+ * All of them come under the lock, in four sections: a thread leaves the loop; start knows its
+ * thread, or that there is none; a thread is joined; closing begins. Each of these sections ends
+ * all waits, by unlock_and_wake_. A waiter looks, and joins the list, in one section. So it saw the
+ * change, or is woken by it.
  */
 PLIM_RARE_ void loop_scheduler_wait_(loop_scheduler *l, int64_t until)
 {
@@ -5597,7 +5601,7 @@ PLIM_SLOW_ void loop_scheduler_lost_its_way_(loop_scheduler_coroutine *co)
  *   DRAINING   tasks may still post and offload      close with NOW, or a thread that sees that the
  *                                                    time of a closer is over: ABORTING; the loop,
  *                                                    when nothing is left: OVER
- *   ABORTING   queued tasks get ECANCELED the loop, when nothing is left: OVER
+ *   ABORTING   queued tasks get ECANCELED            the loop, when nothing is left: OVER
  *   OVER       nothing is left, nothing is accepted  nobody: the loop's thread leaves it
  *
  * It begins under the lock. One section changes stage_ and cancels all timers, and none is started

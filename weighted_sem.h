@@ -1668,8 +1668,8 @@ static inline void plim_look_at_(PLIM_ATOMIC_(uint64_t) * what, int few, int64_t
  *
  * Why no opening is slept through. Both fields change by steps of one word. If the thread has
  * registered first, the opener sees that, and calls. If the opener was first, the thread sees that
- * when it registers. It sleeps on the half with AVAILABLE, so it does not fall asleep either if the
- * latch is opened in between.
+ * when it registers. It sleeps on the half with AVAILABLE (the one of the starving lane), so it
+ * does not fall asleep either if the latch is opened in between.
  *
  * Memory orders. Opening releases, and a wait that ends by it acquires. Opening is the last touch.
  */
@@ -1748,7 +1748,8 @@ PLIM_RARE_ int plim_latch_await_(plim_counter *latch, int64_t timeout_ns, bool l
  * the lock and takes the waiter off its list. It opens `wake` after the lock has been released,
  * which is the last touch. A wait that times out changes WAITING to LEAVING, and takes itself off
  * the list, under the lock. So a thread whose wait was ended does not touch the object any more. A
- * thread that leaves by itself counts as waiting until it is gone.
+ * thread that leaves by itself counts as waiting until it has come to do so, or another takes it
+ * off. (In an unfair bulkhead a nudged caller is ENDED, and still in the queue.)
  */
 typedef struct plim_waiter_ {
     plim_node_ node; /* the first member: a node of a list of waiters is one */
@@ -1895,7 +1896,8 @@ PLIM_FAST_ void plim_spin_unlock_(PLIM_ATOMIC_(uint64_t) * lock)
 
 /*
  * A gate is a word, and lists of waiters that its lock protects. While nobody waits, threads change
- * the word with one atomic step. As soon as a thread waits, they change it under the lock.
+ * the word with one atomic step. As soon as a thread waits, they change it under the lock. (In a
+ * bulkhead those that submit still change the word: see its word.h.)
  *
  * The two lowest bits of the word belong to the gate, the rest to its owner:
  *
@@ -1912,7 +1914,8 @@ PLIM_FAST_ void plim_spin_unlock_(PLIM_ATOMIC_(uint64_t) * lock)
  * Why no waiter is forgotten. A thread decides under the lock, with the word frozen, that it has to
  * wait. It joins its list in the same section, and WATCHED stays set as long as it waits. From then
  * on, everything that could end the wait happens under the lock. The owner makes each such section
- * end the waits that it can.
+ * end the waits that it can. (For the queue of a bulkhead, QUEUED above 0 does what WATCHED does
+ * here.)
  *
  * Memory orders. A fast change acquires when it takes something and releases when it gives
  * something back. Setting HELD is an acquire, so the holder sees what came with earlier gifts. (If
@@ -2717,8 +2720,9 @@ static inline void plim_crew_dismiss_(plim_crew_ *crew)
  * EXECUTING  20 bits. Jobs that have some of the rest, at least 1 each; what they do not have is
  *            bare weight. A job changes both in one step.
  * CLOSED     No caller is let in. Set once.
- * WATCHED    See the gate, above, for both of them and for memory orders. The next change concerns
- * HELD       threads that wait to get in, or for jobs to end, or for weight to be free.
+ * WATCHED    The next change concerns threads that wait to get in, or for jobs to end, or for
+ *            weight to be free. See the gate, above, also for memory orders.
+ * HELD       See there.
  *
  * The fast way takes or gives weight. Four things can end the wait of a caller: weight that comes
  * back, a resize, the end of an earlier caller's wait, and close. Each section that does one of the
@@ -2778,10 +2782,13 @@ static inline bool weighted_sem_is_held_(uint64_t word, uint64_t total, uint64_t
  * RUNNING. From the moment it is admitted, at the end of ASKING or WAITING, it has its weight and
  * counts as executing.
  *
+ * No field says its phase: where it is does.
+ *
  *   phase     where it is             moved by, to
  *   ASKING    on its caller's stack   its caller: READY, HIRING, WAITING; or it is refused
- *   WAITING   queue, as a sleeper     whoever frees weight (weighted_sem_admit_): READY, HIRING;
- *                                     its caller, at the timeout, close and resize: refused
+ *   WAITING   queue, as a sleeper     whoever frees weight (weighted_sem_admit_): READY; or, if no
+ *                                     worker is free, its caller's again, for HIRING. Its caller
+ *                                     at the timeout, close, or resize: refused
  *   HIRING    a worker that hire_     the new thread, or that of the executor: RUNNING; its caller:
  *             has found for it        READY, if a worker has become free; or refused, if there is
  *                                     no thread, or the executor wants none (weighted_sem_undo_)
@@ -3490,6 +3497,7 @@ static inline void weighted_sem_task_ends_(weighted_sem *w, weighted_sem_section
 static inline int weighted_sem_call_task_(weighted_sem_run_ *run)
 {
     const weighted_sem_task_ *task = &run->worker->task;
+    /* Thread 0: no wait leads here, it only says what is held. */
     plim_hold_begins_(&run->hold, plim_here_(), 0, run->worker->sem, task->weight);
     PLIM_PROBE_(job_start, run->worker->sem, task->arg);
     int result = task->fn(task->arg);
@@ -3530,7 +3538,7 @@ static inline bool weighted_sem_pick_(weighted_sem *w, weighted_sem_section_ *s,
     return true;
 }
 
-/* The thread is about to exit, and so is the section. */
+/* Ends the section. The thread exits after this. */
 PLIM_RARE_ void weighted_sem_retire_(weighted_sem *w, weighted_sem_section_ *s,
                                      weighted_sem_worker_ *self)
 {

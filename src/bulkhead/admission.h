@@ -246,7 +246,7 @@ PLIM_RARE_ void bulkhead_admit_slow_(bulkhead *b, bulkhead_section_ *s)
             bulkhead_make_ready_(b, s, BULKHEAD_JOB_OF_(entry));
         } else if (!caller->nudged) { /* else it is awake, and a permit stays free for it */
             if (!plim_decide_(&caller->waiter, PLIM_ENDED_)) {
-                bulkhead_dequeue_(b, s, entry); /* it is leaving by itself: it has left */
+                bulkhead_dequeue_(b, s, entry); /* its time is over, so its place is free */
                 caller->gone = true;
                 continue;
             }

@@ -1,11 +1,10 @@
-/* What a section leaves to do after it: workers to hire, entries for the executor, jobs to finish.
- * */
+/* What a section leaves to do when it is over: to hire workers, feed the executor, finish jobs. */
 
 PLIM_SLOW_ void bulkhead_execute_(void *arg);
 PLIM_RARE_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine);
 
-/* The calling thread was counted in `busy`, and is not any more. Another thread may wait for
- * that. */
+/* The calling thread does not count in `busy` any more, as a thread that waits may want to know.
+ * The thread itself has counted it, or the section that saw its summons taken (see inbox.h). */
 PLIM_SLOW_ void bulkhead_idle_(bulkhead *b)
 {
     bulkhead_section_ s = bulkhead_lock_(b);

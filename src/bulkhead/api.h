@@ -103,8 +103,8 @@ typedef struct bulkhead_options {
  *                                        bulkhead_finish; anything else is its error
  *     void *arg;                         yours
  *     void (*done)(bulkhead_job *job);   called once when it has ended, in whatever way (NULL:
- *                                        nothing). It runs on the thread that ended the job: a
- *                                        worker, the supervisor, or a thread that cancels, closes
+ *                                        nothing). It runs on the thread that ended the job: that
+ *                                        which ran it, the supervisor, or one that cancels, closes
  *                                        or finishes
  *     bool detached;                     done is the last touch: it may free or resubmit the job,
  *                                        and no thread may wait for it. After a run timeout done is

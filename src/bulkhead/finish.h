@@ -1,27 +1,30 @@
-/* How an attempt ends, whatever thread has run it: the only way, in four steps. */
+/* How an attempt ends, whatever thread has run it, in four steps. */
 
 /*
  *   1  decide        bulkhead_decide_end_  the job is over, or is tried again, or was over before;
  *                                          under the lock
  *   2  done inside   bulkhead_tell_end_    while the permit covers it; without the lock. Left out
- *                                          if there is no done, and for a detached job
+ *                                          if there is neither done nor on_event, and for a
+ *                                          detached job
  *   3  the permit    bulkhead_release_     it is free, with all that follows, and those who wait
  *                                          for the job go on; under the lock
- *   4  done outside  bulkhead_tell_end_    of a detached job, and on_event of a retry; without the
- *                                          lock
+ *   4  done outside  bulkhead_tell_end_    of a detached job, also if it is late, and on_event of a
+ *                                          retry; without the lock
  *
  * bulkhead_end_attempt_ makes all of them. In step 3 a worker decides what it does next before the
  * permit is free, so that no other is woken for what it will take. If run has returned
  * BULKHEAD_LATER and nobody has finished the job yet, the thread only leaves the job: then the
  * attempt ends in bulkhead_finish.
  *
- * bulkhead_next_ has the same steps once more, for workers and jobs of which nobody but those who
- * wait, or a done of a detached one, has to hear: see workers.h.
+ * bulkhead_next_ (workers.h) is a short form of it for a worker whose job has succeeded, if nothing
+ * but waiters, or the done of a detached job, has to hear of that. A job that ends without being
+ * run ends by bulkhead_end_early_. A run timeout ends a job whose attempt goes on (supervisor.h):
+ * that comes here LATE.
  */
 
 /* An attempt that has ended; on the stack of the thread that has run it. */
 typedef struct bulkhead_attempt_end_ {
-    bulkhead_job *job; /* may be gone, but for one that is over, until it is released */
+    bulkhead_job *job; /* after step 3 it may be gone, unless `calls` */
     bulkhead_subject_ about;
     uint32_t attempt;
     int result, what;

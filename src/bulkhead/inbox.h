@@ -29,8 +29,9 @@
  *     without a section, but only while QUEUED is 0. And QUEUED is above 0 from the moment in which
  *     that job got its place.
  *   - A section that is not frozen and changes nothing of this leaves the summons as it is, also if
- *     it has emptied the inbox. A submitter whose job has a permit, or any under ALL, takes the
- *     summons away. So if it is still there, the jobs that came have no permit, and none is free.
+ *     it has emptied the inbox. If the summons is still there, it is still right: under ALL no job
+ *     has come. Under ADMITTED no job with a permit has come, and none can run without a section
+ *     that gives a permit back.
  *
  * A submitter that was summoned gets the lock later, perhaps when its job has long been done. So
  * `busy` counts it from when the summons is seen to be gone, and the bulkhead is not quiet before

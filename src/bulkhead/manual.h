@@ -133,7 +133,9 @@
  *   Outcome      Every accepted job ends exactly once, whatever happens: SUCCEEDED, FAILED,
  *                TIMED_OUT, EXPIRED, CANCELLED or ABORTED. First done is called, once. Then the
  *                permit is given back, and then waiters are released. (Detached: the permit, then
- *                done.) A job that goes on without a thread and is never finished never ends.
+ *                done. A job that ends without being run gives back its permit first, if it has
+ *                one. After a run timeout the body keeps it.) A job that goes on without a thread
+ *                and is never finished never ends.
  *   Waiting      A wait that gives up leaves nothing behind. Each event that lets somebody in does
  *                so at once: a leave, the end of a job, a cancel, a timeout, a resize.
  *   Progress     While nobody waits, taking a free permit is one atomic read-modify-write, and

@@ -16,19 +16,20 @@
  *   READY       ready_jobs           the worker, or entry of the executor, that takes it: RUNNING
  *   RUNNING     stay.job of its      its runner: FINISHING, ENDING, DONE; for another attempt
  *               worker, or running   DELAYED, QUEUED; the supervisor, at the run timeout: STUCK
- *   FINISHING   as RUNNING           its runner, when done has returned: ENDING
+ *   FINISHING   stay.job             its runner, when done has returned: ENDING
  *   STUCK       as RUNNING           the thread that ended it, when done has returned: OVERDUE; its
  *                                    runner, when the body returns: RETURNED, or DONE if detached
  *   OVERDUE     as RUNNING           its runner, when the body returns: DONE
  *   RETURNED    ended, of a section  the thread that ended it, when done has returned: DONE
  *   ENDING      ended, of a section  the thread that ended it, when done has returned: DONE
+ *               or its runner's      (detached: before it calls done)
  *   DONE        nothing              submit, as NEW
  *
  * A job that is AWAY has left its runner, and is listed in running. The thread that finishes it is
  * its runner from then on; a second one finds it FINISHED.
  *
- * A job of a sync bulkhead is RUNNING from when it is accepted, even while it waits between two
- * attempts, and then ENDING. Its permit is given back after done, unless it is detached.
+ * A job of a sync bulkhead is ROOM until it has its permit, and in no list. From then on it is
+ * RUNNING, even while it waits between two attempts, then as above.
  *
  * From DELAYED, QUEUED and READY it also goes to ENDING: by cancel, by an abort, by the supervisor
  * when it expires, or if no thread is left to run it. A submit that learns the latter takes its own
@@ -189,8 +190,10 @@ typedef struct bulkhead_calls_ {
     PLIM_ALIGN8_ PLIM_ATOMIC_(uint64_t) entered, left, left_failed; /* (BULKHEAD_STATS) */
 } bulkhead_calls_;
 
-/* A new outcome also goes into bulkhead_stats, bulkhead_outcome_name, bulkhead_snapshot, the end of
- * invoke, and src/metrics/bulkhead.h. */
+/* A new outcome goes into: bulkhead_outcome and bulkhead_stats (api.h); this; bulkhead_outcome_name
+ * (calls.h), at the same place; bulkhead_snapshot; the end of invoke; what an end tells (ends.h:
+ * the result, the event, the limiter); bulkhead_stopped_ (sync.h); src/metrics/bulkhead.h; the
+ * manuals. */
 enum { BULKHEAD_OUTCOMES_ = BULKHEAD_ABORTED + 1 };
 
 /* What has become of jobs. Under the lock. */
@@ -220,14 +223,14 @@ typedef struct bulkhead_watch_ {
  *   permits, most, limit,    written under the lock, read by all
  *   delayed, ready,
  *   reckoning, watch.made
- *   gate.beside, calls       atomic steps that nothing relies on
+ *   gate.beside, calls       atomic steps; only a check for a deadlock relies on the first
  *   watch.thread             the thread that makes it
  *   all else                 the lock, gate.lock
  *
  * Of a job: the submitter has it until it is accepted. The phase changes as the table above says.
  * `goal_` has a lock of its own. The rest is the lock's, and its runner's while it runs. Of a
- * worker: `resource` and `started` are its thread's, `owner` and `index` never change, and the rest
- * is the lock's.
+ * worker: `resource` and `started` are its thread's, `owner` and `index` never change. The rest is
+ * written under the lock, and its thread reads it without. Of its stay, `carries` is the thread's.
  */
 struct bulkhead {
     const bulkhead_slow_ *slow;
@@ -256,7 +259,7 @@ struct bulkhead {
     bulkhead_totals_ totals;
 
     plim_list_ later;   /* jobs that wait for their time */
-    plim_list_ running; /* jobs that run, but those that an own worker runs */
+    plim_list_ running; /* jobs that run elsewhere than on own workers */
     plim_list_ room;    /* submitters, while the queue is full */
     plim_list_ resting; /* threads that wait for the time of a sync job, or until it is finished */
     plim_list_ quiet;   /* who waits for nothing to be left */

@@ -150,7 +150,8 @@ PLIM_RARE_ void bulkhead_leave_summons_(bulkhead *b, bulkhead_section_ *s);
 
 PLIM_RARE_ void bulkhead_break_(bulkhead *b, bulkhead_section_ *s);
 
-/* Ends the section. bulkhead_after_ does what it has left to do, and must follow. */
+/* Ends the section. bulkhead_after_ does what it has left to do, and must follow. (But see
+ * bulkhead_hand_in_.) */
 PLIM_RARE_ void bulkhead_let_go_(bulkhead *b, bulkhead_section_ *s)
 {
     if (s->frozen) {

@@ -151,7 +151,7 @@ PLIM_CALLED_ bool bulkhead_submit_fast_(bulkhead *b, bulkhead_job *job)
     bulkhead_renew_(b, job, since);
     plim_store_relaxed_(&job->entry_.phase, phase);
     if (bulkhead_push_(b, job, phase == BULKHEAD_ADMITTED_)) {
-        bulkhead_idle_(b); /* sees to what is in the inbox: any section does */
+        bulkhead_idle_(b); /* sees to what is in the inbox; see_summons_ has counted it in busy */
     }
     if (events) {
         bulkhead_tell_(b, BULKHEAD_EVENT_ACCEPTED, about, BULKHEAD_PENDING, 0, 0);
@@ -212,6 +212,8 @@ PLIM_RARE_ int bulkhead_hand_in_(bulkhead *b, bulkhead_section_ *s, bulkhead_job
     if (b->fixed.executor.execute == NULL && b->crew.threads == 0 && bulkhead_is_short_(b)) {
         bulkhead_plan_hire_(b, s); /* better to fail now than when its turn has come */
     }
+    /* In place of bulkhead_after_, for the answers. It has ended no job: only an abort would, and
+     * then the job was refused. There is one entry at most, that of the job. */
     bulkhead_let_go_(b, s);
     if (s->entries != 0) {
         error = bulkhead_feed_first_(b, &past);

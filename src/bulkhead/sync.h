@@ -82,7 +82,7 @@ PLIM_SLOW_ int bulkhead_submit_here_(bulkhead *b, bulkhead_job *job, int64_t tim
         return bulkhead_reject_(b, about, error == ETIMEDOUT ? full : error);
     }
     bulkhead_renew_(b, job, since);
-    job->later_ = BULKHEAD_FINISHED_; /* but during an attempt */
+    job->later_ = BULKHEAD_FINISHED_; /* set except during an attempt: a finish is refused */
     plim_store_relaxed_(&job->entry_.phase, BULKHEAD_RUNNING_);
     bulkhead_number_it_(b, job);
     bulkhead_unlock_(b, &s);

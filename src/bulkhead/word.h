@@ -15,7 +15,8 @@
  * CLOSED     Nobody is let in from outside. Set once.
  * STAFFED    There are workers, and none of them waits for this bulkhead: so a submit may take the
  *            fast way, and leave its job to them.
- * WATCHED, HELD   See the gate, above.
+ * WATCHED, HELD   See the gate, above. Those in the queue do not set WATCHED. QUEUED shuts the fast
+ *            way for enter and leave. What a submit may do beside it makes them wait no longer.
  *
  * The fast way, a single compare-exchange, is open to enter and leave while QUEUED is 0, and to
  * submit while STAFFED is set.

@@ -19,15 +19,15 @@ PLIM_SLOW_ bulkhead_job *bulkhead_next_slow_(bulkhead_worker_ *self, int result)
     return bulkhead_search_(self, end.look);
 }
 
-/* Does the end of the job concern only those who wait for it, or only its done? */
+/* Has the job succeeded, and concerns its end only those who wait for it, or its done if it is
+ * detached? */
 PLIM_FAST_ bool bulkhead_ends_plainly_(const bulkhead *b, const bulkhead_job *job, int result)
 {
     return result == 0 && b->fixed.plain && (job->done == NULL || job->detached) && !job->renews_;
 }
 
-/* Ends a section, which is short if it has left nothing to do. A summons that is right already is
- * only for speed. But none may be left for a spare permit: if that was taken, its submitter will
- * attend. */
+/* Ends a section. If the summons need not change, that is short. It must change if a permit is
+ * spare and nobody searches: then it has to be ALL. */
 PLIM_FAST_ void bulkhead_unlock_fast_(bulkhead *b, bulkhead_section_ *s)
 {
     const bool summoned = b->crew.searching != 0
@@ -73,8 +73,8 @@ PLIM_CALLED_ void bulkhead_part_(bulkhead_worker_ *self, bulkhead_section_ *s, b
 }
 
 /*
- * The same for nearly all jobs: it has succeeded, and only those who wait for it need to know.
- * Where jobs are short, workers meet at the lock all the time. A worker that comes second stays
+ * What bulkhead_end_attempt_ does, in short, for nearly all jobs: see bulkhead_ends_plainly_. Where
+ * jobs are short, workers meet at the lock all the time. A worker that comes second stays
  * away long enough for many jobs more: then the other goes on undisturbed for a while.
  */
 PLIM_CALLED_ bulkhead_job *bulkhead_next_(bulkhead_worker_ *self, bulkhead_job *job, int result)
@@ -136,7 +136,8 @@ PLIM_CALLED_ void bulkhead_work_(bulkhead_worker_ *self)
     }
 }
 
-/* A function of its own: what has been changed in it would be lost if the thread ended. */
+/* A function of its own: the macro may jump, and then what its function has changed in variables of
+ * its own is lost. */
 PLIM_CALLED_ void bulkhead_work_guarded_(bulkhead_worker_ *self)
 {
     PLIM_ON_THREAD_EXIT_(bulkhead_thread_ended_, self)

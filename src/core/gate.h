@@ -3,7 +3,8 @@
 
 /*
  * A gate is a word, and lists of waiters that its lock protects. While nobody waits, threads change
- * the word with one atomic step. As soon as a thread waits, they change it under the lock.
+ * the word with one atomic step. As soon as a thread waits, they change it under the lock. (In a
+ * bulkhead those that submit still change the word: see its word.h.)
  *
  * The two lowest bits of the word belong to the gate, the rest to its owner:
  *
@@ -20,7 +21,8 @@
  * Why no waiter is forgotten. A thread decides under the lock, with the word frozen, that it has to
  * wait. It joins its list in the same section, and WATCHED stays set as long as it waits. From then
  * on, everything that could end the wait happens under the lock. The owner makes each such section
- * end the waits that it can.
+ * end the waits that it can. (For the queue of a bulkhead, QUEUED above 0 does what WATCHED does
+ * here.)
  *
  * Memory orders. A fast change acquires when it takes something and releases when it gives
  * something back. Setting HELD is an acquire, so the holder sees what came with earlier gifts. (If

@@ -36,8 +36,8 @@ static inline void plim_look_at_(PLIM_ATOMIC_(uint64_t) * what, int few, int64_t
  *
  * Why no opening is slept through. Both fields change by steps of one word. If the thread has
  * registered first, the opener sees that, and calls. If the opener was first, the thread sees that
- * when it registers. It sleeps on the half with AVAILABLE, so it does not fall asleep either if the
- * latch is opened in between.
+ * when it registers. It sleeps on the half with AVAILABLE (the one of the starving lane), so it
+ * does not fall asleep either if the latch is opened in between.
  *
  * Memory orders. Opening releases, and a wait that ends by it acquires. Opening is the last touch.
  */
@@ -116,7 +116,8 @@ PLIM_RARE_ int plim_latch_await_(plim_counter *latch, int64_t timeout_ns, bool l
  * the lock and takes the waiter off its list. It opens `wake` after the lock has been released,
  * which is the last touch. A wait that times out changes WAITING to LEAVING, and takes itself off
  * the list, under the lock. So a thread whose wait was ended does not touch the object any more. A
- * thread that leaves by itself counts as waiting until it is gone.
+ * thread that leaves by itself counts as waiting until it has come to do so, or another takes it
+ * off. (In an unfair bulkhead a nudged caller is ENDED, and still in the queue.)
  */
 typedef struct plim_waiter_ {
     plim_node_ node; /* the first member: a node of a list of waiters is one */

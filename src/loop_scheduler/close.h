@@ -8,7 +8,7 @@
  *   DRAINING   tasks may still post and offload      close with NOW, or a thread that sees that the
  *                                                    time of a closer is over: ABORTING; the loop,
  *                                                    when nothing is left: OVER
- *   ABORTING   queued tasks get ECANCELED the loop, when nothing is left: OVER
+ *   ABORTING   queued tasks get ECANCELED            the loop, when nothing is left: OVER
  *   OVER       nothing is left, nothing is accepted  nobody: the loop's thread leaves it
  *
  * It begins under the lock. One section changes stage_ and cancels all timers, and none is started

@@ -39,12 +39,15 @@ PLIM_RARE_ int loop_scheduler_enter_(loop_scheduler *l, bool own_thread)
  * Waits until something has changed, at most until then. Under the lock, which is released in
  * between. The caller then checks its own condition again, and the clock.
  *
- * Why no change goes unnoticed. Threads wait for one of four things. A closed loop is over, and its
- * thread has left it. Or no thread runs it. Or its own thread has left it, or need not do so any
- * more. Or this thread is joined, or can be. All of them come under the lock, in four sections: a
- * thread leaves the loop; start knows its thread, or that there is none; a thread is joined;
- * closing begins. Each of these sections ends all waits, by unlock_and_wake_. A waiter looks, and
- * joins the list, in one section. So it saw the change, or is woken by it.
+ * Why no change goes unnoticed. Threads wait for one of four things:
+ *   1  a closed loop is over, and its thread has left it;
+ *   2  no thread runs it;
+ *   3  its own thread has left it, or need not do so any more;
+ *   4  this thread is joined, or can be.
+ * All of them come under the lock, in four sections: a thread leaves the loop; start knows its
+ * thread, or that there is none; a thread is joined; closing begins. Each of these sections ends
+ * all waits, by unlock_and_wake_. A waiter looks, and joins the list, in one section. So it saw the
+ * change, or is woken by it.
  */
 PLIM_RARE_ void loop_scheduler_wait_(loop_scheduler *l, int64_t until)
 {

@@ -191,13 +191,13 @@ enum { LOOP_SCHEDULER_LINE_ = 64 };
 /*
  * The loop. Its lock is that of place_.
  *
- *   by posters         word_, runner_, slow_, max_queue_, without the lock; room_, by its own
- *                      steps; fd_write_, by the poster that has cleared WATCHED: that publishes it
+ *   by posters         word_ and room_, by their own steps; fd_write_, read by the poster that has
+ *                      cleared WATCHED: that publishes it
  *   by the loop's      fresh_, fresh_busy_, was_woken_, awake_at_, cpus_, brief_, rounds_. It alone
  *   thread alone       changes since_ and suspended_, under the lock, and so reads them without it
- *   atomic             stop_: any thread sets it. stage_, next_timer_: change under the lock, and
- *                      are read without it as a hint. fresh_count_, for others to see. rejected_
- *                      and wakers_, by their own steps
+ *   atomic             stop_: any thread sets it. stage_, next_timer_, runner_: change under the
+ *                      lock, and are read without it as a hint. fresh_count_, for others to
+ *                      see. rejected_ and wakers_, by their own steps
  *   constant           slow_, max_queue_, fixed_
  *   under the lock     everything else
  *

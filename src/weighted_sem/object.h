@@ -5,10 +5,13 @@
  * RUNNING. From the moment it is admitted, at the end of ASKING or WAITING, it has its weight and
  * counts as executing.
  *
+ * No field says its phase: where it is does.
+ *
  *   phase     where it is             moved by, to
  *   ASKING    on its caller's stack   its caller: READY, HIRING, WAITING; or it is refused
- *   WAITING   queue, as a sleeper     whoever frees weight (weighted_sem_admit_): READY, HIRING;
- *                                     its caller, at the timeout, close and resize: refused
+ *   WAITING   queue, as a sleeper     whoever frees weight (weighted_sem_admit_): READY; or, if no
+ *                                     worker is free, its caller's again, for HIRING. Its caller
+ *                                     at the timeout, close, or resize: refused
  *   HIRING    a worker that hire_     the new thread, or that of the executor: RUNNING; its caller:
  *             has found for it        READY, if a worker has become free; or refused, if there is
  *                                     no thread, or the executor wants none (weighted_sem_undo_)

@@ -14,8 +14,9 @@
  * EXECUTING  20 bits. Jobs that have some of the rest, at least 1 each; what they do not have is
  *            bare weight. A job changes both in one step.
  * CLOSED     No caller is let in. Set once.
- * WATCHED    See the gate, above, for both of them and for memory orders. The next change concerns
- * HELD       threads that wait to get in, or for jobs to end, or for weight to be free.
+ * WATCHED    The next change concerns threads that wait to get in, or for jobs to end, or for
+ *            weight to be free. See the gate, above, also for memory orders.
+ * HELD       See there.
  *
  * The fast way takes or gives weight. Four things can end the wait of a caller: weight that comes
  * back, a resize, the end of an earlier caller's wait, and close. Each section that does one of the

@@ -53,6 +53,7 @@ static inline void weighted_sem_task_ends_(weighted_sem *w, weighted_sem_section
 static inline int weighted_sem_call_task_(weighted_sem_run_ *run)
 {
     const weighted_sem_task_ *task = &run->worker->task;
+    /* Thread 0: no wait leads here, it only says what is held. */
     plim_hold_begins_(&run->hold, plim_here_(), 0, run->worker->sem, task->weight);
     PLIM_PROBE_(job_start, run->worker->sem, task->arg);
     int result = task->fn(task->arg);
@@ -93,7 +94,7 @@ static inline bool weighted_sem_pick_(weighted_sem *w, weighted_sem_section_ *s,
     return true;
 }
 
-/* The thread is about to exit, and so is the section. */
+/* Ends the section. The thread exits after this. */
 PLIM_RARE_ void weighted_sem_retire_(weighted_sem *w, weighted_sem_section_ *s,
                                      weighted_sem_worker_ *self)
 {
