@@ -4697,8 +4697,8 @@ PLIM_SLOW_ bool bulkhead_is_to_spare_(const bulkhead *b, uint64_t word)
 }
 
 /* Is there a permit for the job at once? */
-static inline bool bulkhead_runs_(const bulkhead *b, const bulkhead_section_ *s,
-                                  const bulkhead_job *job)
+static inline bool bulkhead_job_enters_(const bulkhead *b, const bulkhead_section_ *s,
+                                        const bulkhead_job *job)
 {
     return job->delay_ns <= 0 && b->queue.first == NULL && bulkhead_available_(s->word) > 0 &&
            bulkhead_is_to_spare_(b, s->word);
@@ -4765,7 +4765,7 @@ PLIM_RARE_ void bulkhead_admit_slow_(bulkhead *b, bulkhead_section_ *s)
             break;
         }
         /* No room, but a permit: for the first that can use it now. */
-        if ((room || bulkhead_runs_(b, s, job)) &&
+        if ((room || bulkhead_job_enters_(b, s, job)) &&
             plim_end_wait_(&s->woken, &b->room, &submitter->waiter, 0)) {
             bulkhead_accept_(b, s, job, since);
         }
@@ -4791,7 +4791,7 @@ PLIM_RARE_ void bulkhead_delay_(bulkhead *b, bulkhead_section_ *s, bulkhead_job 
 
 /* Forgets how the job ended the last time. In the section that accepts it, and not before: a
  * refusal changes nothing. */
-static inline void bulkhead_renew_(bulkhead *b, bulkhead_job *job, int64_t since)
+static inline void bulkhead_reset_(bulkhead *b, bulkhead_job *job, int64_t since)
 {
     job->attempt = 0;
     job->outcome = BULKHEAD_PENDING;
@@ -4812,7 +4812,7 @@ static inline void bulkhead_renew_(bulkhead *b, bulkhead_job *job, int64_t since
 PLIM_RARE_ void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                  int64_t since)
 {
-    bulkhead_renew_(b, job, since);
+    bulkhead_reset_(b, job, since);
     bulkhead_number_it_(b, job);
     if (job->delay_ns > 0) {
         bulkhead_delay_(b, s, job, plim_deadline_(plim_now_(), job->delay_ns));
@@ -5125,7 +5125,7 @@ PLIM_SLOW_ uint32_t bulkhead_ask_(const bulkhead *b, int64_t now, int64_t took, 
  * the next run puts it right. The number of runs is only nearly known: a permit that has just come
  * back may be among them, and a resize may come between the two looks.
  *
- * The run timeout of a job counts as soon as it has passed, see bulkhead_finish_early_. For a
+ * The run timeout of a job counts as soon as it has passed, see bulkhead_tell_early_end_. For a
  * detached job, and on a sync bulkhead, it counts when the body returns.
  */
 PLIM_RARE_ void bulkhead_sample_(bulkhead *b, int64_t since, int64_t limit, int result)
@@ -5254,7 +5254,7 @@ static inline uint64_t bulkhead_number_(const bulkhead_job *job)
 
 /* The state of a job before its submit. If no thread is left to run the job, it gets this state
  * back. */
-typedef struct bulkhead_past_ {
+typedef struct bulkhead_before_ {
     uint64_t number; /* that it got by being accepted: it may be gone, and its memory reused */
     bulkhead *where;
     void *resource;
@@ -5263,45 +5263,45 @@ typedef struct bulkhead_past_ {
     uint32_t attempt;
     bool done, detached;
     uint64_t marks;
-} bulkhead_past_;
+} bulkhead_before_;
 
-PLIM_RARE_ bulkhead_past_ bulkhead_past_of_(const bulkhead_job *job)
+PLIM_RARE_ bulkhead_before_ bulkhead_before_of_(const bulkhead_job *job)
 {
-    bulkhead_past_ past = {0,
-                           job->bulkhead_,
-                           job->resource,
-                           job->outcome,
-                           job->result,
-                           job->attempt,
-                           plim_load_relaxed_(&job->entry_.phase) == BULKHEAD_DONE_,
-                           job->was_detached_,
-                           plim_load_relaxed_(&job->marks_)};
-    return past;
+    bulkhead_before_ before = {0,
+                               job->bulkhead_,
+                               job->resource,
+                               job->outcome,
+                               job->result,
+                               job->attempt,
+                               plim_load_relaxed_(&job->entry_.phase) == BULKHEAD_DONE_,
+                               job->was_detached_,
+                               plim_load_relaxed_(&job->marks_)};
+    return before;
 }
 
 /* Is it that job, as it was accepted? A worker or an entry of others may have run it in the
  * meantime, and it waits for another attempt. Then it has begun, and cannot be refused any more. */
-static inline bool bulkhead_is_unrun_(const bulkhead_job *job, const bulkhead_past_ *past)
+static inline bool bulkhead_is_unrun_(const bulkhead_job *job, const bulkhead_before_ *before)
 {
-    return bulkhead_number_(job) == past->number && job->attempt == 0;
+    return bulkhead_number_(job) == before->number && job->attempt == 0;
 }
 
 /* It was accepted, and cannot be run after all: as if it had not been submitted. The last touch of
  * the job, and the caller's is the only thread that has to do with it. */
 PLIM_RARE_ void bulkhead_refuse_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
-                                 const bulkhead_past_ *past)
+                                 const bulkhead_before_ *before)
 {
     bulkhead_disarm_(b, job);
     b->totals.accepted--;
     b->jobs--;
-    job->bulkhead_ = past->where;
-    job->resource = past->resource;
-    job->outcome = past->outcome;
-    job->result = past->result;
-    job->attempt = past->attempt;
-    job->was_detached_ = past->detached;
-    plim_store_relaxed_(&job->marks_, past->marks);
-    if (past->done) {
+    job->bulkhead_ = before->where;
+    job->resource = before->resource;
+    job->outcome = before->outcome;
+    job->result = before->result;
+    job->attempt = before->attempt;
+    job->was_detached_ = before->detached;
+    plim_store_relaxed_(&job->marks_, before->marks);
+    if (before->done) {
         bulkhead_let_waiters_go_(b, s, job, BULKHEAD_DONE_);
     } else {
         plim_store_relaxed_(&job->entry_.phase, BULKHEAD_NEW_);
@@ -5349,7 +5349,7 @@ static inline void bulkhead_call_done_(bulkhead *b, bulkhead_job *job)
 /* The rest of the end of a job that another thread than its runner has ended. If its run timeout
  * has passed, its body may go on, with its permit, and use the job's memory. Then those who wait
  * are released, but the job is not done before the body returns. */
-PLIM_RARE_ void bulkhead_finish_early_(bulkhead *b, bulkhead_job *job, bulkhead_stay_ *self)
+PLIM_RARE_ void bulkhead_tell_early_end_(bulkhead *b, bulkhead_job *job, bulkhead_stay_ *self)
 {
     const bool detached = job->detached;
     self->job = detached ? NULL : job; /* if done waits for it, that is EDEADLK */
@@ -5575,7 +5575,7 @@ PLIM_FAST_ bulkhead_job *bulkhead_pick_(bulkhead *b)
 /* What a section leaves to do when it is over: to hire workers, feed the executor, finish jobs. */
 
 PLIM_SLOW_ void bulkhead_execute_(void *arg);
-PLIM_RARE_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine);
+PLIM_RARE_ int bulkhead_hire_(bulkhead *b, const bulkhead_before_ *mine);
 
 /* The calling thread does not count in `busy` any more, as a thread that waits may want to know.
  * The thread itself has counted it, or the section that saw its summons taken (see inbox.h). */
@@ -5588,7 +5588,7 @@ PLIM_SLOW_ void bulkhead_idle_(bulkhead *b)
 
 /* The executor has refused an entry. If that leaves a job without one, a job is taken back. That is
  * the job that is just being submitted, which is then refused, too (EAGAIN), or else the newest. */
-PLIM_RARE_ int bulkhead_entry_refused_(bulkhead *b, const bulkhead_past_ *mine)
+PLIM_RARE_ int bulkhead_entry_refused_(bulkhead *b, const bulkhead_before_ *mine)
 {
     int error = 0;
     bulkhead_section_ s = bulkhead_lock_(b);
@@ -5630,14 +5630,14 @@ PLIM_RARE_ void bulkhead_feed_(bulkhead *b, uint64_t entries)
 }
 
 /* Concludes the jobs that a section has ended. */
-PLIM_RARE_ void bulkhead_finish_all_(bulkhead *b, bulkhead_job *ended)
+PLIM_RARE_ void bulkhead_tell_early_ends_(bulkhead *b, bulkhead_job *ended)
 {
     bulkhead_stay_ self;
     bulkhead_stay_here_(b, &self, BULKHEAD_ENDS_, NULL);
     for (self.more.rest = ended; self.more.rest != NULL;) {
         bulkhead_job *job = self.more.rest;
         self.more.rest = bulkhead_after_job_(job); /* its memory may go */
-        bulkhead_finish_early_(b, job, &self);
+        bulkhead_tell_early_end_(b, job, &self);
     }
     bulkhead_stay_ends_(&self);
 }
@@ -5649,7 +5649,7 @@ PLIM_RARE_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s)
         bulkhead_hire_(b, NULL);
     }
     if (s->ended != NULL) {
-        bulkhead_finish_all_(b, s->ended);
+        bulkhead_tell_early_ends_(b, s->ended);
     }
     if (s->entries != 0) {
         bulkhead_feed_(b, s->entries);
@@ -5942,8 +5942,8 @@ PLIM_RARE_ bool bulkhead_leaves_job_(bulkhead *b, bulkhead_section_ *s, bulkhead
 }
 
 /* Steps 1 and 2; begins the section of step 3. */
-PLIM_RARE_ bulkhead_section_ bulkhead_decide_attempt_(bulkhead *b, const bulkhead_worker_ *worker,
-                                                      bulkhead_attempt_end_ *end)
+PLIM_RARE_ bulkhead_section_ bulkhead_decide_and_tell_(bulkhead *b, const bulkhead_worker_ *worker,
+                                                       bulkhead_attempt_end_ *end)
 {
     bulkhead_job *const job = end->job;
     const bool asks = !end->thread_ends && bulkhead_end_asks_(b, end->result);
@@ -6018,7 +6018,7 @@ PLIM_RARE_ bulkhead_job *bulkhead_end_attempt_(bulkhead *b, bulkhead_stay_ *self
     end->thread_ends = thread_ends;
     const bool left = bulkhead_is_later_(job, result) && bulkhead_leaves_job_(b, &s, self, end);
     if (!left) {
-        s = bulkhead_decide_attempt_(b, worker, end);
+        s = bulkhead_decide_and_tell_(b, worker, end);
     }
     self->job = NULL;
     self->hold.amount = 0;
@@ -6302,7 +6302,7 @@ PLIM_RARE_ bool bulkhead_is_awaited_(const bulkhead *b, const bulkhead_job *job)
 }
 
 /* The job that was accepted last by the submit that is under way, if it is in this list. */
-PLIM_RARE_ bulkhead_job *bulkhead_find_mine_(const plim_list_ *list, const bulkhead_past_ *mine)
+PLIM_RARE_ bulkhead_job *bulkhead_find_mine_(const plim_list_ *list, const bulkhead_before_ *mine)
 {
     for (plim_node_ *at = mine == NULL ? NULL : list->first; at != NULL; at = at->next) {
         bulkhead_entry_ *entry = (bulkhead_entry_ *)(void *)at;
@@ -6321,7 +6321,7 @@ PLIM_RARE_ bulkhead_job *bulkhead_find_mine_(const plim_list_ *list, const bulkh
  * that submit is refused. With no worker at all it is refused even if its job has no permit yet:
  * better now than when its turn has come.
  */
-PLIM_RARE_ bool bulkhead_give_up_(bulkhead *b, bulkhead_section_ *s, const bulkhead_past_ *mine)
+PLIM_RARE_ bool bulkhead_give_up_(bulkhead *b, bulkhead_section_ *s, const bulkhead_before_ *mine)
 {
     bulkhead_job *refused = bulkhead_find_mine_(&b->ready_jobs, mine);
     if (refused == NULL && b->crew.threads == b->stuck) {
@@ -6375,7 +6375,7 @@ PLIM_RARE_ bulkhead_worker_ *bulkhead_new_worker_(bulkhead *b)
 
 /* Creates the worker that was planned. If that fails and no other will take a job, returns why the
  * job that is just being submitted is refused: EAGAIN, ENOMEM; else 0. */
-PLIM_RARE_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine)
+PLIM_RARE_ int bulkhead_hire_(bulkhead *b, const bulkhead_before_ *mine)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
     bulkhead_worker_ *worker = (bulkhead_worker_ *)(void *)plim_crew_vacancy_(&b->crew);
@@ -7019,7 +7019,7 @@ PLIM_RARE_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhead_
 }
 
 /* Gives the entry of the job that was just accepted to the executor; if that refuses, so do we. */
-PLIM_RARE_ int bulkhead_feed_first_(bulkhead *b, const bulkhead_past_ *mine)
+PLIM_RARE_ int bulkhead_feed_first_(bulkhead *b, const bulkhead_before_ *mine)
 {
     int error = b->fixed.executor.execute(b->fixed.executor.ctx, bulkhead_execute_, b);
     error = error != 0 ? bulkhead_entry_refused_(b, mine) : 0;
@@ -7112,7 +7112,7 @@ PLIM_CALLED_ bool bulkhead_submit_fast_(bulkhead *b, bulkhead_job *job)
     if (events) {
         about = bulkhead_subject_of_(job); /* it may be gone after the push */
     }
-    bulkhead_renew_(b, job, since);
+    bulkhead_reset_(b, job, since);
     plim_store_relaxed_(&job->entry_.phase, phase);
     if (bulkhead_push_(b, job, phase == BULKHEAD_ADMITTED_)) {
         bulkhead_idle_(b); /* sees to what is in the inbox; see_summons_ has counted it in busy */
@@ -7151,7 +7151,7 @@ static inline int bulkhead_decide_submit_(const bulkhead *b, const bulkhead_sect
                                           const bulkhead_job *job, int64_t timeout_ns,
                                           int64_t wait_ns)
 {
-    const bool runs = bulkhead_runs_(b, s, job);
+    const bool runs = bulkhead_job_enters_(b, s, job);
     const bool room = b->room.first == NULL && bulkhead_has_room_(b, s->word);
     return (s->word & BULKHEAD_CLOSED_) != 0 ? ESHUTDOWN
            : runs                            ? BULKHEAD_RUNS_AT_ONCE_
@@ -7167,9 +7167,9 @@ PLIM_RARE_ int bulkhead_hand_in_(bulkhead *b, bulkhead_section_ *s, bulkhead_job
                                  int64_t since, bulkhead_blocked_ *blocked)
 {
     int error = 0;
-    bulkhead_past_ past = bulkhead_past_of_(job);
+    bulkhead_before_ before = bulkhead_before_of_(job);
     bulkhead_accept_(b, s, job, since);
-    past.number = bulkhead_number_(job);
+    before.number = bulkhead_number_(job);
     if (blocked != NULL) {
         bulkhead_block_(b, s, blocked, job, NULL);
     }
@@ -7180,10 +7180,10 @@ PLIM_RARE_ int bulkhead_hand_in_(bulkhead *b, bulkhead_section_ *s, bulkhead_job
      * then the job was refused. There is one entry at most, that of the job. */
     bulkhead_let_go_(b, s);
     if (s->entries != 0) {
-        error = bulkhead_feed_first_(b, &past);
+        error = bulkhead_feed_first_(b, &before);
     }
     for (; s->hires != 0; s->hires--) { /* others may have been short of workers, too */
-        int failed = bulkhead_hire_(b, &past);
+        int failed = bulkhead_hire_(b, &before);
         error = failed != 0 ? failed : error;
     }
     return error;
@@ -7314,7 +7314,7 @@ PLIM_SLOW_ int bulkhead_submit_here_(bulkhead *b, bulkhead_job *job, int64_t tim
         bulkhead_unlock_(b, &s);
         return bulkhead_reject_(b, about, error == ETIMEDOUT ? full : error);
     }
-    bulkhead_renew_(b, job, since);
+    bulkhead_reset_(b, job, since);
     job->later_ = BULKHEAD_FINISHED_; /* set except during an attempt: a finish is refused */
     plim_store_relaxed_(&job->entry_.phase, BULKHEAD_RUNNING_);
     bulkhead_number_it_(b, job);
@@ -7416,7 +7416,7 @@ PLIM_CALLED_ bool bulkhead_is_done_soon_(bulkhead_job *job, int64_t until)
 }
 
 /* Is what the caller waits for so? Under the lock. */
-static inline bool bulkhead_is_past_(const bulkhead_job *job, bool returned)
+static inline bool bulkhead_wait_is_over_(const bulkhead_job *job, bool returned)
 {
     uint64_t phase = plim_load_relaxed_(&job->entry_.phase);
     return phase == BULKHEAD_DONE_ || (phase == BULKHEAD_OVERDUE_ && !returned);
@@ -7527,11 +7527,11 @@ PLIM_SLOW_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns, bool r
     }
     bulkhead_section_ s = bulkhead_lock_to_wait_(b);
     bulkhead_blocked_ blocked = bulkhead_blocked_here_(b, timeout_ns);
-    const bool past = bulkhead_is_past_(job, returned);
+    const bool over = bulkhead_wait_is_over_(job, returned);
     int error = 0;
-    if (past || bulkhead_never_ends_(b, &s, job, &blocked, returned)) {
+    if (over || bulkhead_never_ends_(b, &s, job, &blocked, returned)) {
         bulkhead_unlock_(b, &s);
-        error = past ? 0 : EDEADLK;
+        error = over ? 0 : EDEADLK;
     } else {
         error = bulkhead_sleep_(b, &s, job, bulkhead_left_(until), returned, here, &blocked);
     }
@@ -7575,7 +7575,7 @@ PLIM_SLOW_ bool bulkhead_enter_now_(bulkhead *b)
 /* It has not got a permit in time, or never will: as if it had never been submitted. False: it was
  * called, so it ends without help. But one that waits for another attempt, and was told that this
  * never comes, ends here. */
-PLIM_RARE_ bool bulkhead_recall_(bulkhead *b, bulkhead_job *job, const bulkhead_past_ *past,
+PLIM_RARE_ bool bulkhead_recall_(bulkhead *b, bulkhead_job *job, const bulkhead_before_ *before,
                                  bulkhead_blocked_ *blocked)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
@@ -7583,7 +7583,7 @@ PLIM_RARE_ bool bulkhead_recall_(bulkhead *b, bulkhead_job *job, const bulkhead_
     const bool waits = (!called || blocked->told) && bulkhead_withdraw_(b, &s, job);
     const bool off = waits && !called;
     if (off) {
-        bulkhead_refuse_(b, &s, job, past);
+        bulkhead_refuse_(b, &s, job, before);
     } else if (waits) {
         bulkhead_end_early_(b, &s, job, BULKHEAD_FAILED);
     }
@@ -7602,12 +7602,12 @@ PLIM_RARE_ int bulkhead_await_own_(bulkhead *b, bulkhead_job *job, int64_t until
         return 0;
     }
     bulkhead_section_ s = bulkhead_lock_(b);
-    const bool past = bulkhead_is_past_(job, true);
-    if (!past && !blocked->told) {
+    const bool over = bulkhead_wait_is_over_(job, true);
+    if (!over && !blocked->told) {
         return bulkhead_sleep_(b, &s, job, bulkhead_left_(until), true, NULL, NULL);
     }
     bulkhead_unlock_(b, &s);
-    return past ? 0 : EDEADLK;
+    return over ? 0 : EDEADLK;
 }
 
 PLIM_SLOW_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *arg, int *result)
@@ -7622,7 +7622,7 @@ PLIM_SLOW_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *arg,
     call.job.arg = &call;
     call.fn = fn;
     call.arg = arg;
-    const bulkhead_past_ past = bulkhead_past_of_(&call.job);
+    const bulkhead_before_ before = bulkhead_before_of_(&call.job);
     plim_place_ *here = *plim_here_();
     /* Before it runs: then only its body can close a circle. */
     plim_awaits_(here, &call.job.goal_, NULL);
@@ -7635,7 +7635,7 @@ PLIM_SLOW_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *arg,
         return bulkhead_reject_(b, bulkhead_no_job_(), bulkhead_tried_(error, patience));
     }
     error = bulkhead_await_own_(b, &call.job, deadline, &blocked);
-    while (error != 0 && !bulkhead_recall_(b, &call.job, &past, &blocked)) {
+    while (error != 0 && !bulkhead_recall_(b, &call.job, &before, &blocked)) {
         /* It runs, or has run and will again. */
         error = bulkhead_await_own_(b, &call.job, PLIM_FOREVER, &blocked);
     }
@@ -7853,7 +7853,7 @@ PLIM_SLOW_ int bulkhead_await_job_(bulkhead_job *job, plim_await_ *self, int64_t
     at->job = job;
     bulkhead_section_ s = bulkhead_lock_to_wait_(b);
     bulkhead_blocked_is_(b, self, &at->await.waiter);
-    if (bulkhead_is_past_(job, false)) {
+    if (bulkhead_wait_is_over_(job, false)) {
         error = 0;
     } else if (bulkhead_is_too_deep_for_(b, &s, job, &at->blocked)) {
         error = EDEADLK;
@@ -8176,7 +8176,7 @@ static inline int bulkhead_init(bulkhead *b, const bulkhead_options *options)
     return 0;
 }
 
-/* ==== src/bulkhead/options.h ================================================================== */
+/* ==== src/bulkhead/environment.h ============================================================== */
 
 /* Options from the environment. */
 

@@ -55,7 +55,7 @@
 #include "bulkhead/whole.h"
 #include "bulkhead/figures.h"
 #include "bulkhead/init.h"
-#include "bulkhead/options.h"
+#include "bulkhead/environment.h"
 #include "bulkhead/share.h"
 
 #endif /* PLIM_BULKHEAD_H */

@@ -203,8 +203,8 @@ PLIM_SLOW_ bool bulkhead_is_to_spare_(const bulkhead *b, uint64_t word)
 }
 
 /* Is there a permit for the job at once? */
-static inline bool bulkhead_runs_(const bulkhead *b, const bulkhead_section_ *s,
-                                  const bulkhead_job *job)
+static inline bool bulkhead_job_enters_(const bulkhead *b, const bulkhead_section_ *s,
+                                        const bulkhead_job *job)
 {
     return job->delay_ns <= 0 && b->queue.first == NULL && bulkhead_available_(s->word) > 0 &&
            bulkhead_is_to_spare_(b, s->word);
@@ -271,7 +271,7 @@ PLIM_RARE_ void bulkhead_admit_slow_(bulkhead *b, bulkhead_section_ *s)
             break;
         }
         /* No room, but a permit: for the first that can use it now. */
-        if ((room || bulkhead_runs_(b, s, job)) &&
+        if ((room || bulkhead_job_enters_(b, s, job)) &&
             plim_end_wait_(&s->woken, &b->room, &submitter->waiter, 0)) {
             bulkhead_accept_(b, s, job, since);
         }
@@ -297,7 +297,7 @@ PLIM_RARE_ void bulkhead_delay_(bulkhead *b, bulkhead_section_ *s, bulkhead_job 
 
 /* Forgets how the job ended the last time. In the section that accepts it, and not before: a
  * refusal changes nothing. */
-static inline void bulkhead_renew_(bulkhead *b, bulkhead_job *job, int64_t since)
+static inline void bulkhead_reset_(bulkhead *b, bulkhead_job *job, int64_t since)
 {
     job->attempt = 0;
     job->outcome = BULKHEAD_PENDING;
@@ -318,7 +318,7 @@ static inline void bulkhead_renew_(bulkhead *b, bulkhead_job *job, int64_t since
 PLIM_RARE_ void bulkhead_accept_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
                                  int64_t since)
 {
-    bulkhead_renew_(b, job, since);
+    bulkhead_reset_(b, job, since);
     bulkhead_number_it_(b, job);
     if (job->delay_ns > 0) {
         bulkhead_delay_(b, s, job, plim_deadline_(plim_now_(), job->delay_ns));

@@ -1,7 +1,7 @@
 /* What a section leaves to do when it is over: to hire workers, feed the executor, finish jobs. */
 
 PLIM_SLOW_ void bulkhead_execute_(void *arg);
-PLIM_RARE_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine);
+PLIM_RARE_ int bulkhead_hire_(bulkhead *b, const bulkhead_before_ *mine);
 
 /* The calling thread does not count in `busy` any more, as a thread that waits may want to know.
  * The thread itself has counted it, or the section that saw its summons taken (see inbox.h). */
@@ -14,7 +14,7 @@ PLIM_SLOW_ void bulkhead_idle_(bulkhead *b)
 
 /* The executor has refused an entry. If that leaves a job without one, a job is taken back. That is
  * the job that is just being submitted, which is then refused, too (EAGAIN), or else the newest. */
-PLIM_RARE_ int bulkhead_entry_refused_(bulkhead *b, const bulkhead_past_ *mine)
+PLIM_RARE_ int bulkhead_entry_refused_(bulkhead *b, const bulkhead_before_ *mine)
 {
     int error = 0;
     bulkhead_section_ s = bulkhead_lock_(b);
@@ -56,14 +56,14 @@ PLIM_RARE_ void bulkhead_feed_(bulkhead *b, uint64_t entries)
 }
 
 /* Concludes the jobs that a section has ended. */
-PLIM_RARE_ void bulkhead_finish_all_(bulkhead *b, bulkhead_job *ended)
+PLIM_RARE_ void bulkhead_tell_early_ends_(bulkhead *b, bulkhead_job *ended)
 {
     bulkhead_stay_ self;
     bulkhead_stay_here_(b, &self, BULKHEAD_ENDS_, NULL);
     for (self.more.rest = ended; self.more.rest != NULL;) {
         bulkhead_job *job = self.more.rest;
         self.more.rest = bulkhead_after_job_(job); /* its memory may go */
-        bulkhead_finish_early_(b, job, &self);
+        bulkhead_tell_early_end_(b, job, &self);
     }
     bulkhead_stay_ends_(&self);
 }
@@ -75,7 +75,7 @@ PLIM_RARE_ void bulkhead_after_slow_(bulkhead *b, bulkhead_section_ *s)
         bulkhead_hire_(b, NULL);
     }
     if (s->ended != NULL) {
-        bulkhead_finish_all_(b, s->ended);
+        bulkhead_tell_early_ends_(b, s->ended);
     }
     if (s->entries != 0) {
         bulkhead_feed_(b, s->entries);

@@ -193,7 +193,7 @@ PLIM_SLOW_ int bulkhead_await_job_(bulkhead_job *job, plim_await_ *self, int64_t
     at->job = job;
     bulkhead_section_ s = bulkhead_lock_to_wait_(b);
     bulkhead_blocked_is_(b, self, &at->await.waiter);
-    if (bulkhead_is_past_(job, false)) {
+    if (bulkhead_wait_is_over_(job, false)) {
         error = 0;
     } else if (bulkhead_is_too_deep_for_(b, &s, job, &at->blocked)) {
         error = EDEADLK;

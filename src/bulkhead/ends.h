@@ -102,7 +102,7 @@ static inline uint64_t bulkhead_number_(const bulkhead_job *job)
 
 /* The state of a job before its submit. If no thread is left to run the job, it gets this state
  * back. */
-typedef struct bulkhead_past_ {
+typedef struct bulkhead_before_ {
     uint64_t number; /* that it got by being accepted: it may be gone, and its memory reused */
     bulkhead *where;
     void *resource;
@@ -111,45 +111,45 @@ typedef struct bulkhead_past_ {
     uint32_t attempt;
     bool done, detached;
     uint64_t marks;
-} bulkhead_past_;
+} bulkhead_before_;
 
-PLIM_RARE_ bulkhead_past_ bulkhead_past_of_(const bulkhead_job *job)
+PLIM_RARE_ bulkhead_before_ bulkhead_before_of_(const bulkhead_job *job)
 {
-    bulkhead_past_ past = {0,
-                           job->bulkhead_,
-                           job->resource,
-                           job->outcome,
-                           job->result,
-                           job->attempt,
-                           plim_load_relaxed_(&job->entry_.phase) == BULKHEAD_DONE_,
-                           job->was_detached_,
-                           plim_load_relaxed_(&job->marks_)};
-    return past;
+    bulkhead_before_ before = {0,
+                               job->bulkhead_,
+                               job->resource,
+                               job->outcome,
+                               job->result,
+                               job->attempt,
+                               plim_load_relaxed_(&job->entry_.phase) == BULKHEAD_DONE_,
+                               job->was_detached_,
+                               plim_load_relaxed_(&job->marks_)};
+    return before;
 }
 
 /* Is it that job, as it was accepted? A worker or an entry of others may have run it in the
  * meantime, and it waits for another attempt. Then it has begun, and cannot be refused any more. */
-static inline bool bulkhead_is_unrun_(const bulkhead_job *job, const bulkhead_past_ *past)
+static inline bool bulkhead_is_unrun_(const bulkhead_job *job, const bulkhead_before_ *before)
 {
-    return bulkhead_number_(job) == past->number && job->attempt == 0;
+    return bulkhead_number_(job) == before->number && job->attempt == 0;
 }
 
 /* It was accepted, and cannot be run after all: as if it had not been submitted. The last touch of
  * the job, and the caller's is the only thread that has to do with it. */
 PLIM_RARE_ void bulkhead_refuse_(bulkhead *b, bulkhead_section_ *s, bulkhead_job *job,
-                                 const bulkhead_past_ *past)
+                                 const bulkhead_before_ *before)
 {
     bulkhead_disarm_(b, job);
     b->totals.accepted--;
     b->jobs--;
-    job->bulkhead_ = past->where;
-    job->resource = past->resource;
-    job->outcome = past->outcome;
-    job->result = past->result;
-    job->attempt = past->attempt;
-    job->was_detached_ = past->detached;
-    plim_store_relaxed_(&job->marks_, past->marks);
-    if (past->done) {
+    job->bulkhead_ = before->where;
+    job->resource = before->resource;
+    job->outcome = before->outcome;
+    job->result = before->result;
+    job->attempt = before->attempt;
+    job->was_detached_ = before->detached;
+    plim_store_relaxed_(&job->marks_, before->marks);
+    if (before->done) {
         bulkhead_let_waiters_go_(b, s, job, BULKHEAD_DONE_);
     } else {
         plim_store_relaxed_(&job->entry_.phase, BULKHEAD_NEW_);
@@ -197,7 +197,7 @@ static inline void bulkhead_call_done_(bulkhead *b, bulkhead_job *job)
 /* The rest of the end of a job that another thread than its runner has ended. If its run timeout
  * has passed, its body may go on, with its permit, and use the job's memory. Then those who wait
  * are released, but the job is not done before the body returns. */
-PLIM_RARE_ void bulkhead_finish_early_(bulkhead *b, bulkhead_job *job, bulkhead_stay_ *self)
+PLIM_RARE_ void bulkhead_tell_early_end_(bulkhead *b, bulkhead_job *job, bulkhead_stay_ *self)
 {
     const bool detached = job->detached;
     self->job = detached ? NULL : job; /* if done waits for it, that is EDEADLK */

@@ -83,8 +83,8 @@ PLIM_RARE_ bool bulkhead_leaves_job_(bulkhead *b, bulkhead_section_ *s, bulkhead
 }
 
 /* Steps 1 and 2; begins the section of step 3. */
-PLIM_RARE_ bulkhead_section_ bulkhead_decide_attempt_(bulkhead *b, const bulkhead_worker_ *worker,
-                                                      bulkhead_attempt_end_ *end)
+PLIM_RARE_ bulkhead_section_ bulkhead_decide_and_tell_(bulkhead *b, const bulkhead_worker_ *worker,
+                                                       bulkhead_attempt_end_ *end)
 {
     bulkhead_job *const job = end->job;
     const bool asks = !end->thread_ends && bulkhead_end_asks_(b, end->result);
@@ -159,7 +159,7 @@ PLIM_RARE_ bulkhead_job *bulkhead_end_attempt_(bulkhead *b, bulkhead_stay_ *self
     end->thread_ends = thread_ends;
     const bool left = bulkhead_is_later_(job, result) && bulkhead_leaves_job_(b, &s, self, end);
     if (!left) {
-        s = bulkhead_decide_attempt_(b, worker, end);
+        s = bulkhead_decide_and_tell_(b, worker, end);
     }
     self->job = NULL;
     self->hold.amount = 0;

@@ -14,7 +14,7 @@ PLIM_RARE_ bool bulkhead_is_awaited_(const bulkhead *b, const bulkhead_job *job)
 }
 
 /* The job that was accepted last by the submit that is under way, if it is in this list. */
-PLIM_RARE_ bulkhead_job *bulkhead_find_mine_(const plim_list_ *list, const bulkhead_past_ *mine)
+PLIM_RARE_ bulkhead_job *bulkhead_find_mine_(const plim_list_ *list, const bulkhead_before_ *mine)
 {
     for (plim_node_ *at = mine == NULL ? NULL : list->first; at != NULL; at = at->next) {
         bulkhead_entry_ *entry = (bulkhead_entry_ *)(void *)at;
@@ -33,7 +33,7 @@ PLIM_RARE_ bulkhead_job *bulkhead_find_mine_(const plim_list_ *list, const bulkh
  * that submit is refused. With no worker at all it is refused even if its job has no permit yet:
  * better now than when its turn has come.
  */
-PLIM_RARE_ bool bulkhead_give_up_(bulkhead *b, bulkhead_section_ *s, const bulkhead_past_ *mine)
+PLIM_RARE_ bool bulkhead_give_up_(bulkhead *b, bulkhead_section_ *s, const bulkhead_before_ *mine)
 {
     bulkhead_job *refused = bulkhead_find_mine_(&b->ready_jobs, mine);
     if (refused == NULL && b->crew.threads == b->stuck) {
@@ -87,7 +87,7 @@ PLIM_RARE_ bulkhead_worker_ *bulkhead_new_worker_(bulkhead *b)
 
 /* Creates the worker that was planned. If that fails and no other will take a job, returns why the
  * job that is just being submitted is refused: EAGAIN, ENOMEM; else 0. */
-PLIM_RARE_ int bulkhead_hire_(bulkhead *b, const bulkhead_past_ *mine)
+PLIM_RARE_ int bulkhead_hire_(bulkhead *b, const bulkhead_before_ *mine)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
     bulkhead_worker_ *worker = (bulkhead_worker_ *)(void *)plim_crew_vacancy_(&b->crew);

@@ -9,7 +9,7 @@ PLIM_SLOW_ bool bulkhead_enter_now_(bulkhead *b)
 /* It has not got a permit in time, or never will: as if it had never been submitted. False: it was
  * called, so it ends without help. But one that waits for another attempt, and was told that this
  * never comes, ends here. */
-PLIM_RARE_ bool bulkhead_recall_(bulkhead *b, bulkhead_job *job, const bulkhead_past_ *past,
+PLIM_RARE_ bool bulkhead_recall_(bulkhead *b, bulkhead_job *job, const bulkhead_before_ *before,
                                  bulkhead_blocked_ *blocked)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
@@ -17,7 +17,7 @@ PLIM_RARE_ bool bulkhead_recall_(bulkhead *b, bulkhead_job *job, const bulkhead_
     const bool waits = (!called || blocked->told) && bulkhead_withdraw_(b, &s, job);
     const bool off = waits && !called;
     if (off) {
-        bulkhead_refuse_(b, &s, job, past);
+        bulkhead_refuse_(b, &s, job, before);
     } else if (waits) {
         bulkhead_end_early_(b, &s, job, BULKHEAD_FAILED);
     }
@@ -36,12 +36,12 @@ PLIM_RARE_ int bulkhead_await_own_(bulkhead *b, bulkhead_job *job, int64_t until
         return 0;
     }
     bulkhead_section_ s = bulkhead_lock_(b);
-    const bool past = bulkhead_is_past_(job, true);
-    if (!past && !blocked->told) {
+    const bool over = bulkhead_wait_is_over_(job, true);
+    if (!over && !blocked->told) {
         return bulkhead_sleep_(b, &s, job, bulkhead_left_(until), true, NULL, NULL);
     }
     bulkhead_unlock_(b, &s);
-    return past ? 0 : EDEADLK;
+    return over ? 0 : EDEADLK;
 }
 
 PLIM_SLOW_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *arg, int *result)
@@ -56,7 +56,7 @@ PLIM_SLOW_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *arg,
     call.job.arg = &call;
     call.fn = fn;
     call.arg = arg;
-    const bulkhead_past_ past = bulkhead_past_of_(&call.job);
+    const bulkhead_before_ before = bulkhead_before_of_(&call.job);
     plim_place_ *here = *plim_here_();
     /* Before it runs: then only its body can close a circle. */
     plim_awaits_(here, &call.job.goal_, NULL);
@@ -69,7 +69,7 @@ PLIM_SLOW_ int bulkhead_invoke_async_(bulkhead *b, int (*fn)(void *), void *arg,
         return bulkhead_reject_(b, bulkhead_no_job_(), bulkhead_tried_(error, patience));
     }
     error = bulkhead_await_own_(b, &call.job, deadline, &blocked);
-    while (error != 0 && !bulkhead_recall_(b, &call.job, &past, &blocked)) {
+    while (error != 0 && !bulkhead_recall_(b, &call.job, &before, &blocked)) {
         /* It runs, or has run and will again. */
         error = bulkhead_await_own_(b, &call.job, PLIM_FOREVER, &blocked);
     }

@@ -76,7 +76,7 @@ PLIM_CALLED_ bool bulkhead_is_done_soon_(bulkhead_job *job, int64_t until)
 }
 
 /* Is what the caller waits for so? Under the lock. */
-static inline bool bulkhead_is_past_(const bulkhead_job *job, bool returned)
+static inline bool bulkhead_wait_is_over_(const bulkhead_job *job, bool returned)
 {
     uint64_t phase = plim_load_relaxed_(&job->entry_.phase);
     return phase == BULKHEAD_DONE_ || (phase == BULKHEAD_OVERDUE_ && !returned);
@@ -187,11 +187,11 @@ PLIM_SLOW_ int bulkhead_wait_slow_(bulkhead_job *job, int64_t timeout_ns, bool r
     }
     bulkhead_section_ s = bulkhead_lock_to_wait_(b);
     bulkhead_blocked_ blocked = bulkhead_blocked_here_(b, timeout_ns);
-    const bool past = bulkhead_is_past_(job, returned);
+    const bool over = bulkhead_wait_is_over_(job, returned);
     int error = 0;
-    if (past || bulkhead_never_ends_(b, &s, job, &blocked, returned)) {
+    if (over || bulkhead_never_ends_(b, &s, job, &blocked, returned)) {
         bulkhead_unlock_(b, &s);
-        error = past ? 0 : EDEADLK;
+        error = over ? 0 : EDEADLK;
     } else {
         error = bulkhead_sleep_(b, &s, job, bulkhead_left_(until), returned, here, &blocked);
     }

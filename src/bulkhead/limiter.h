@@ -19,7 +19,7 @@ PLIM_SLOW_ uint32_t bulkhead_ask_(const bulkhead *b, int64_t now, int64_t took, 
  * the next run puts it right. The number of runs is only nearly known: a permit that has just come
  * back may be among them, and a resize may come between the two looks.
  *
- * The run timeout of a job counts as soon as it has passed, see bulkhead_finish_early_. For a
+ * The run timeout of a job counts as soon as it has passed, see bulkhead_tell_early_end_. For a
  * detached job, and on a sync bulkhead, it counts when the body returns.
  */
 PLIM_RARE_ void bulkhead_sample_(bulkhead *b, int64_t since, int64_t limit, int result)

@@ -55,7 +55,7 @@ PLIM_RARE_ int bulkhead_await_room_(bulkhead *b, bulkhead_section_ *s, bulkhead_
 }
 
 /* Gives the entry of the job that was just accepted to the executor; if that refuses, so do we. */
-PLIM_RARE_ int bulkhead_feed_first_(bulkhead *b, const bulkhead_past_ *mine)
+PLIM_RARE_ int bulkhead_feed_first_(bulkhead *b, const bulkhead_before_ *mine)
 {
     int error = b->fixed.executor.execute(b->fixed.executor.ctx, bulkhead_execute_, b);
     error = error != 0 ? bulkhead_entry_refused_(b, mine) : 0;
@@ -148,7 +148,7 @@ PLIM_CALLED_ bool bulkhead_submit_fast_(bulkhead *b, bulkhead_job *job)
     if (events) {
         about = bulkhead_subject_of_(job); /* it may be gone after the push */
     }
-    bulkhead_renew_(b, job, since);
+    bulkhead_reset_(b, job, since);
     plim_store_relaxed_(&job->entry_.phase, phase);
     if (bulkhead_push_(b, job, phase == BULKHEAD_ADMITTED_)) {
         bulkhead_idle_(b); /* sees to what is in the inbox; see_summons_ has counted it in busy */
@@ -187,7 +187,7 @@ static inline int bulkhead_decide_submit_(const bulkhead *b, const bulkhead_sect
                                           const bulkhead_job *job, int64_t timeout_ns,
                                           int64_t wait_ns)
 {
-    const bool runs = bulkhead_runs_(b, s, job);
+    const bool runs = bulkhead_job_enters_(b, s, job);
     const bool room = b->room.first == NULL && bulkhead_has_room_(b, s->word);
     return (s->word & BULKHEAD_CLOSED_) != 0 ? ESHUTDOWN
            : runs                            ? BULKHEAD_RUNS_AT_ONCE_
@@ -203,9 +203,9 @@ PLIM_RARE_ int bulkhead_hand_in_(bulkhead *b, bulkhead_section_ *s, bulkhead_job
                                  int64_t since, bulkhead_blocked_ *blocked)
 {
     int error = 0;
-    bulkhead_past_ past = bulkhead_past_of_(job);
+    bulkhead_before_ before = bulkhead_before_of_(job);
     bulkhead_accept_(b, s, job, since);
-    past.number = bulkhead_number_(job);
+    before.number = bulkhead_number_(job);
     if (blocked != NULL) {
         bulkhead_block_(b, s, blocked, job, NULL);
     }
@@ -216,10 +216,10 @@ PLIM_RARE_ int bulkhead_hand_in_(bulkhead *b, bulkhead_section_ *s, bulkhead_job
      * then the job was refused. There is one entry at most, that of the job. */
     bulkhead_let_go_(b, s);
     if (s->entries != 0) {
-        error = bulkhead_feed_first_(b, &past);
+        error = bulkhead_feed_first_(b, &before);
     }
     for (; s->hires != 0; s->hires--) { /* others may have been short of workers, too */
-        int failed = bulkhead_hire_(b, &past);
+        int failed = bulkhead_hire_(b, &before);
         error = failed != 0 ? failed : error;
     }
     return error;

@@ -81,7 +81,7 @@ PLIM_SLOW_ int bulkhead_submit_here_(bulkhead *b, bulkhead_job *job, int64_t tim
         bulkhead_unlock_(b, &s);
         return bulkhead_reject_(b, about, error == ETIMEDOUT ? full : error);
     }
-    bulkhead_renew_(b, job, since);
+    bulkhead_reset_(b, job, since);
     job->later_ = BULKHEAD_FINISHED_; /* set except during an attempt: a finish is refused */
     plim_store_relaxed_(&job->entry_.phase, BULKHEAD_RUNNING_);
     bulkhead_number_it_(b, job);

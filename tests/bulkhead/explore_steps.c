@@ -15,7 +15,7 @@ static void first_step(int i)
         (void)bulkhead_snapshot(&world.b); /* somebody has the lock */
         phase = bulkhead_admit_fast_(&world.b);
     }
-    bulkhead_renew_(&world.b, job, 0);
+    bulkhead_reset_(&world.b, job, 0);
     plim_store_relaxed_(&job->entry_.phase, phase);
 }
 

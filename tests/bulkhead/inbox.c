@@ -13,7 +13,7 @@ static uint64_t step_1(void)
 /* and then its job comes. */
 static void step_2(bulkhead_job *job, uint64_t phase)
 {
-    bulkhead_renew_(&on.b, job, 0);
+    bulkhead_reset_(&on.b, job, 0);
     plim_store_relaxed_(&job->entry_.phase, phase);
     if (bulkhead_push_(&on.b, job, phase == BULKHEAD_ADMITTED_)) {
         bulkhead_idle_(&on.b);
