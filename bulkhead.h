@@ -2994,9 +2994,10 @@ enum { PLIM_SIGSET_SIZE_ = 8 };
 static inline int plim_worker_create_(plim_worker_thread *t, size_t stack_size,
                                       plim_worker_result (*run)(void *), void *arg)
 {
-    unsigned long saved[16], blocked[16];
+    unsigned long saved[PLIM_SIGSET_SIZE_ / sizeof(long)],
+        blocked[PLIM_SIGSET_SIZE_ / sizeof(long)];
     int kept = errno;
-    for (size_t i = 0; i < 16; i++) {
+    for (size_t i = 0; i < PLIM_SIGSET_SIZE_ / sizeof(long); i++) {
         saved[i] = 0;
         blocked[i] = ULONG_MAX;
     }
@@ -4072,7 +4073,7 @@ PLIM_SLOW_ int bulkhead_run_errand_(bulkhead_job *job)
 }
 
 /* A job of ours is none of the program's: it never learns its address. */
-static inline bulkhead_subject_ bulkhead_subject_of_(const bulkhead_job *job)
+PLIM_SLOW_ bulkhead_subject_ bulkhead_subject_of_(const bulkhead_job *job)
 {
     bulkhead_subject_ subject = {job, job->arg};
     if (job->run == bulkhead_run_call_) {
@@ -7376,9 +7377,14 @@ PLIM_CALLED_ int bulkhead_submit_or_(bulkhead *b, bulkhead_job *job, int64_t tim
     if (error == 0) {
         error = bulkhead_submit_slow_(b, job, timeout_ns, NULL, 0);
     }
-    return error == 0
-               ? 0
-               : bulkhead_reject_(b, bulkhead_subject_of_(job), error == ETIMEDOUT ? full : error);
+    if (error == 0) {
+        return 0;
+    }
+    bulkhead_subject_ about = bulkhead_no_job_();
+    if ((b->fixed.flags & BULKHEAD_EVENTS_) != 0) {
+        about = bulkhead_subject_of_(job);
+    }
+    return bulkhead_reject_(b, about, error == ETIMEDOUT ? full : error);
 }
 
 PLIM_CALLED_ int bulkhead_submit_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns)

@@ -278,7 +278,7 @@ int main(void)\n{\n}\n$fence\n"
 if [ $# -gt 0 ]; then
     for page in "$@"; do check_page "$page"; done
 else
-    for page in README.md docs/*.md; do check_page "$page"; done
+    for page in README.md src/README.md docs/*.md; do check_page "$page"; done
     for header in *.h; do check_quick_start "$header"; done
     check_that_errors_are_found
 fi

@@ -30,7 +30,7 @@ PLIM_SLOW_ int bulkhead_run_errand_(bulkhead_job *job)
 }
 
 /* A job of ours is none of the program's: it never learns its address. */
-static inline bulkhead_subject_ bulkhead_subject_of_(const bulkhead_job *job)
+PLIM_SLOW_ bulkhead_subject_ bulkhead_subject_of_(const bulkhead_job *job)
 {
     bulkhead_subject_ subject = {job, job->arg};
     if (job->run == bulkhead_run_call_) {

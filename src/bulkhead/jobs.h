@@ -36,9 +36,14 @@ PLIM_CALLED_ int bulkhead_submit_or_(bulkhead *b, bulkhead_job *job, int64_t tim
     if (error == 0) {
         error = bulkhead_submit_slow_(b, job, timeout_ns, NULL, 0);
     }
-    return error == 0
-               ? 0
-               : bulkhead_reject_(b, bulkhead_subject_of_(job), error == ETIMEDOUT ? full : error);
+    if (error == 0) {
+        return 0;
+    }
+    bulkhead_subject_ about = bulkhead_no_job_();
+    if ((b->fixed.flags & BULKHEAD_EVENTS_) != 0) {
+        about = bulkhead_subject_of_(job);
+    }
+    return bulkhead_reject_(b, about, error == ETIMEDOUT ? full : error);
 }
 
 PLIM_CALLED_ int bulkhead_submit_(bulkhead *b, bulkhead_job *job, int64_t timeout_ns)

@@ -167,9 +167,10 @@ enum { PLIM_SIGSET_SIZE_ = 8 };
 static inline int plim_worker_create_(plim_worker_thread *t, size_t stack_size,
                                       plim_worker_result (*run)(void *), void *arg)
 {
-    unsigned long saved[16], blocked[16];
+    unsigned long saved[PLIM_SIGSET_SIZE_ / sizeof(long)],
+        blocked[PLIM_SIGSET_SIZE_ / sizeof(long)];
     int kept = errno;
-    for (size_t i = 0; i < 16; i++) {
+    for (size_t i = 0; i < PLIM_SIGSET_SIZE_ / sizeof(long); i++) {
         saved[i] = 0;
         blocked[i] = ULONG_MAX;
     }
