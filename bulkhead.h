@@ -58,8 +58,8 @@
  *   each run that has ended: each attempt of a job, and each function given to invoke. The report
  *   says how long the run took, how many ran, and how it ended. ETIMEDOUT, EAGAIN and EBUSY, and a
  *   run timeout, mean overload; any other error means nothing to it. Calls of enter and
- *   BULKHEAD_SCOPE are not reported, since their beginning is not noted. There are never more
- *   permits than the options or the last resize allow.
+ *   BULKHEAD_SCOPE are not reported, since their beginning is not noted. Nor is a body that ends
+ *   its thread. There are never more permits than the options or the last resize allow.
  *
  *   A job fails if its run returns anything but 0. Then it may be tried again, up to `attempts`
  *   times in all. The delay before the second attempt is retry_delay_ns. It doubles for each later
@@ -208,8 +208,10 @@
  *                figure counts a delay before that, and a close ends it. A run timeout is noticed
  *                when the body returns, or is finished. Another thread may cancel such a job, or
  *                wait for it, only when it knows that the job was accepted, for instance from its
- *                run. If a done submits the next job, that runs one call deeper on the same stack.
- *                So it does on an executor that runs jobs on the spot.
+ *                run. Between two attempts a cancel is EBUSY, as while it runs. That, or an abort,
+ *                ends it FAILED, with its last result. If a done submits the next job, that runs
+ *                one call deeper on the same stack. So it does on an executor that runs jobs on
+ *                the spot.
  *   Signals      No call is safe in a signal handler. No signal ends a wait: there is no EINTR.
  *   Processes    Not shared between processes. In the child after fork(), close and destroy return
  *                0 at once and touch nothing, so a destructor of yours may call them. Make no other
@@ -284,8 +286,9 @@ typedef enum bulkhead_outcome {
     BULKHEAD_TIMED_OUT, /* run_timeout_ns passed; the body may still run */
     BULKHEAD_EXPIRED,   /* start_within_ns passed and it had not begun */
     BULKHEAD_CANCELLED, /* by bulkhead_cancel, before it began or between two attempts */
-    BULKHEAD_ABORTED    /* it did not run, and was closed; or the executor refused it; or no thread
-                           was left for it, and all workers wait for this bulkhead */
+    BULKHEAD_ABORTED    /* closed before it began or between two attempts; or the executor refused
+                           it; or no thread was left for it, and all workers wait for this
+                           bulkhead */
 } bulkhead_outcome;
 
 typedef enum bulkhead_event_type {

@@ -75,8 +75,9 @@
  *     failed_total           counter    jobs that failed; with BULKHEAD_STATS calls, too
  *     timed_out_total        counter    jobs whose run timeout passed
  *     expired_total          counter    jobs that did not begin in time
- *     cancelled_total        counter    jobs that were cancelled before they began
- *     aborted_total          counter    jobs that never began because of a close or a refusal
+ *     cancelled_total        counter    jobs that were cancelled while they did not run
+ *     aborted_total          counter    jobs that ended without a run because of a close or a
+ *                                              refusal
  *     retried_total          counter    attempts after a first
  *     late_total             counter    bodies that returned after their run timeout
  *     longest_wait_seconds   gauge      how long the first in the queue has waited so far
@@ -599,10 +600,11 @@ static inline size_t plim_metrics_bulkhead(char *out, size_t capacity, size_t at
          offsetof(bulkhead_stats, timed_out)},
         {"expired_total", "counter", "Jobs that did not begin in time.", PLIM_FORM_U64_,
          offsetof(bulkhead_stats, expired)},
-        {"cancelled_total", "counter", "Jobs that were cancelled before they began.",
+        {"cancelled_total", "counter", "Jobs that were cancelled while they did not run.",
          PLIM_FORM_U64_, offsetof(bulkhead_stats, cancelled)},
-        {"aborted_total", "counter", "Jobs that never began because of a close or a refusal.",
-         PLIM_FORM_U64_, offsetof(bulkhead_stats, aborted)},
+        {"aborted_total", "counter",
+         "Jobs that ended without a run because of a close or a refusal.", PLIM_FORM_U64_,
+         offsetof(bulkhead_stats, aborted)},
         {"retried_total", "counter", "Attempts after a first.", PLIM_FORM_U64_,
          offsetof(bulkhead_stats, retried)},
         {"late_total", "counter", "Bodies that returned after their run timeout.", PLIM_FORM_U64_,

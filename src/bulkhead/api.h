@@ -36,8 +36,9 @@ typedef enum bulkhead_outcome {
     BULKHEAD_TIMED_OUT, /* run_timeout_ns passed; the body may still run */
     BULKHEAD_EXPIRED,   /* start_within_ns passed and it had not begun */
     BULKHEAD_CANCELLED, /* by bulkhead_cancel, before it began or between two attempts */
-    BULKHEAD_ABORTED    /* it did not run, and was closed; or the executor refused it; or no thread
-                           was left for it, and all workers wait for this bulkhead */
+    BULKHEAD_ABORTED    /* closed before it began or between two attempts; or the executor refused
+                           it; or no thread was left for it, and all workers wait for this
+                           bulkhead */
 } bulkhead_outcome;
 
 typedef enum bulkhead_event_type {

@@ -75,8 +75,9 @@
  *     failed_total           counter    jobs that failed; with BULKHEAD_STATS calls, too
  *     timed_out_total        counter    jobs whose run timeout passed
  *     expired_total          counter    jobs that did not begin in time
- *     cancelled_total        counter    jobs that were cancelled before they began
- *     aborted_total          counter    jobs that never began because of a close or a refusal
+ *     cancelled_total        counter    jobs that were cancelled while they did not run
+ *     aborted_total          counter    jobs that ended without a run because of a close or a
+ *                                              refusal
  *     retried_total          counter    attempts after a first
  *     late_total             counter    bodies that returned after their run timeout
  *     longest_wait_seconds   gauge      how long the first in the queue has waited so far

@@ -219,9 +219,10 @@ TEST bulkheads_are_written(void)
         {"failed_total", "counter", "Jobs that failed, and calls if they are counted.", "1", "0"},
         {"timed_out_total", "counter", "Jobs whose run timeout passed.", "2", "0"},
         {"expired_total", "counter", "Jobs that did not begin in time.", "3", "0"},
-        {"cancelled_total", "counter", "Jobs that were cancelled before they began.", "4", "0"},
-        {"aborted_total", "counter", "Jobs that never began because of a close or a refusal.", "5",
+        {"cancelled_total", "counter", "Jobs that were cancelled while they did not run.", "4",
          "0"},
+        {"aborted_total", "counter",
+         "Jobs that ended without a run because of a close or a refusal.", "5", "0"},
         {"retried_total", "counter", "Attempts after a first.", "11", "0"},
         {"late_total", "counter", "Bodies that returned after their run timeout.", "12", "0"},
     };
