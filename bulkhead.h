@@ -517,8 +517,8 @@ static inline int bulkhead_wait(bulkhead_job *job, int64_t timeout_ns);
 
 /* After TIMED_OUT: blocks until the body has returned too, and the memory is yours. For any other
  * job that is done it returns at once. Returns 0; ETIMEDOUT; EBUSY: it is not done; EDEADLK: inside
- * that body; EINVAL: never submitted, or detached (its done is called then). Memory order:
- * acquire. */
+ * that body, or one that it waits for; EINVAL: never submitted, or detached (its done is called
+ * then). Memory order: acquire. */
 static inline int bulkhead_reclaim(bulkhead_job *job, int64_t timeout_ns);
 
 /* Ends a job that does not run: it has not begun, or waits for another attempt. Never blocks for
@@ -3664,7 +3664,7 @@ struct bulkhead {
     uint64_t jobs;                             /* accepted, and not ended; but those in the inbox */
     uint64_t summons;                          /* whom the inbox was told to summon: see inbox.h */
     bool watched;                              /* as the word says */
-    bool shrunk;     /* permits may have got lost to a lower limit: see bulkhead_break_ */
+    bool recheck;    /* waits that were checked may never end by now: see bulkhead_break_ */
     plim_crew_ crew; /* own workers */
     bulkhead_totals_ totals;
 
@@ -4423,7 +4423,7 @@ PLIM_RARE_ void bulkhead_let_go_(bulkhead *b, bulkhead_section_ *s)
         plim_gate_let_go_(&b->gate, &s->woken);
         return;
     }
-    if (b->shrunk) {
+    if (b->recheck) {
         bulkhead_break_(b, s);
     }
     if (b->stage != PLIM_OPEN_ || b->quiet.first != NULL) {
@@ -6024,7 +6024,9 @@ PLIM_RARE_ bulkhead_job *bulkhead_end_attempt_(bulkhead *b, bulkhead_stay_ *self
     if (!left) {
         s = bulkhead_decide_and_tell_(b, worker, end);
     }
-    self->job = NULL;
+    if (b->fixed.type == BULKHEAD_ASYNC || end->what != BULKHEAD_AGAIN_) {
+        self->job = NULL; /* a sync job stays with its thread between two attempts */
+    }
     self->hold.amount = 0;
     const bool free = bulkhead_is_free_(b, &s, worker, end);
     if (!left) {
@@ -6049,13 +6051,11 @@ PLIM_RARE_ bulkhead_job *bulkhead_end_attempt_(bulkhead *b, bulkhead_stay_ *self
     return next;
 }
 
-/* The same on a thread that is no worker's. Ends its stay, too, and says what that was for the job.
- * */
-PLIM_RARE_ int bulkhead_end_listed_(bulkhead *b, bulkhead_stay_ *self, int result)
+/* The same on a thread that is no worker's; says what that was for the job. */
+PLIM_SLOW_ int bulkhead_end_listed_(bulkhead *b, bulkhead_stay_ *self, int result)
 {
     bulkhead_attempt_end_ end;
     bulkhead_end_attempt_(b, self, result, false, &end);
-    bulkhead_stay_ends_(self);
     return end.what;
 }
 
@@ -6080,6 +6080,7 @@ PLIM_SLOW_ int bulkhead_finish_(bulkhead_job *job, int result)
         bulkhead_stay_ self;
         bulkhead_stay_here_(b, &self, BULKHEAD_RUNS_, job);
         bulkhead_end_listed_(b, &self, result);
+        bulkhead_stay_ends_(&self);
     }
     return fits ? 0 : EPERM;
 }
@@ -6208,7 +6209,7 @@ PLIM_SLOW_ void bulkhead_thread_ended_(void *arg)
     bulkhead_worker_ *self = (bulkhead_worker_ *)arg;
     bulkhead *b = self->owner;
     PLIM_ASSERT(self->stay.hold.place.carries != NULL,
-                "bulkhead: a done has ended its thread; it must return");
+                "bulkhead: a function other than run has ended a worker's thread; it must return");
     self->stay.hold.place.carries = NULL;   /* worker_stop is not part of the job, */
     *plim_here_() = &self->stay.hold.place; /* nor of what it was in */
     bulkhead_attempt_end_ end;
@@ -6260,13 +6261,14 @@ PLIM_SLOW_ plim_worker_result bulkhead_thread_(void *arg)
 
 /* Jobs on an executor. */
 
-/* Runs the job on a thread that is no worker's, and whose stay this begins; ends the section. */
+/* Runs the job on a thread that is no worker's, in that stay of it; ends the section. */
 PLIM_RARE_ int bulkhead_run_listed_(bulkhead *b, bulkhead_section_ *s, bulkhead_stay_ *self,
                                     bulkhead_job *job)
 {
     bulkhead_begin_(b, s, job, NULL);
     plim_append_(&b->running, &job->entry_.node); /* so an abort reaches it */
-    bulkhead_stay_here_(b, self, BULKHEAD_RUNS_, job);
+    self->job = job;
+    self->hold.amount = 1;
     bulkhead_unlock_(b, s);
     bulkhead_tell_started_(b, job);
     return bulkhead_run_body_(self, job);
@@ -6281,8 +6283,9 @@ PLIM_SLOW_ void bulkhead_execute_(void *arg)
     bulkhead_job *job = bulkhead_pick_(b);
     if (job != NULL) {
         bulkhead_stay_ self;
-        int result = bulkhead_run_listed_(b, &s, &self, job);
-        bulkhead_end_listed_(b, &self, result);
+        bulkhead_stay_here_(b, &self, BULKHEAD_RUNS_, job);
+        bulkhead_end_listed_(b, &self, bulkhead_run_listed_(b, &s, &self, job));
+        bulkhead_stay_ends_(&self);
     } else { /* the job it was meant for has ended without it */
         bulkhead_unlock_(b, &s);
     }
@@ -6487,6 +6490,7 @@ PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
             bulkhead_due_(b, &s, due, now, &told);
             due = told.some ? NULL : bulkhead_take_due_(b, now);
         }
+        bulkhead_admit_(b, &s); /* before it is known whether that leaves something to do */
         quit = b->stage == PLIM_OVER_;
         bool sleeps = !quit && s.ended == NULL && s.entries == 0 && s.hires == 0 && !told.some;
         b->busy += told.some;
@@ -6671,10 +6675,15 @@ PLIM_RARE_ void bulkhead_end_blocked_(bulkhead *b, bulkhead_section_ *s, bulkhea
 }
 
 /*
- * Permits have come back that a lower limit keeps, or the limit was lowered just now. So threads
- * that could rely on another when they began to wait may have none left. Then the wait of one of
- * them ends, the last that came. It does not count any more, and goes on with its permits. Other
- * changes pass a permit on to a thread that does not wait, and need not look.
+ * Threads that could rely on another when they began to wait may have none left. There are three
+ * ways to that:
+ *   - The limit was lowered just now, or permits have come back that it keeps.
+ *   - A nudged caller waits again. While it was awake it did not count, and another may have begun
+ *     to wait.
+ *   - So does a call that was told, and whose job has begun all the same.
+ * Then the wait of one of them ends, the last that came. It does not count any more, and goes on
+ * with its permits. Other changes pass a permit on to a thread that does not wait, and need not
+ * look.
  *
  * A call whose own job has begun is never the last: its job's thread waits, too, and came later.
  */
@@ -6690,7 +6699,7 @@ PLIM_RARE_ void bulkhead_break_(bulkhead *b, bulkhead_section_ *s)
             bulkhead_end_blocked_(b, s, (bulkhead_blocked_ *)(void *)node);
         }
     }
-    b->shrunk = bulkhead_available_(s->word) < 0;
+    b->recheck = bulkhead_available_(s->word) < 0;
 }
 
 /*
@@ -6857,7 +6866,10 @@ PLIM_RARE_ int bulkhead_queue_up_(bulkhead *b, bulkhead_caller_ *self, int64_t t
             }
         }
         if (answer == BULKHEAD_NUDGED_) {
-            self->owed = true; /* somebody was faster: not another time */
+            /* Another was faster: not a second time. It may wait as well by now, and this one did not
+             * count while it was awake. */
+            self->owed = true;
+            b->recheck = true;
             plim_waiter_init_(&self->waiter);
             bulkhead_staff_(b, &s); /* it may be a worker, and waits again */
         } else if (!self->gone) {
@@ -7277,23 +7289,36 @@ PLIM_RARE_ int bulkhead_await_finish_(bulkhead *b, const bulkhead_job *job)
 }
 
 /* Makes an attempt, unless there is no point any more, and says what its end is for the job. The
- * thread has a permit, or (`permit` is false) will not get one for another attempt. */
-PLIM_RARE_ int bulkhead_attempt_here_(bulkhead *b, bulkhead_job *job, bool permit)
+ * thread has a permit, as its stay says, or will not get one for another attempt. */
+PLIM_RARE_ int bulkhead_attempt_here_(bulkhead *b, bulkhead_job *job, bulkhead_stay_ *self)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
+    const bool permit = self->hold.amount != 0;
     const bulkhead_outcome stopped = permit ? bulkhead_stopped_(b, job) : BULKHEAD_FAILED;
     if (stopped != BULKHEAD_PENDING) {
         s.word += permit ? BULKHEAD_PERMIT_ONE_ : 0;
+        self->hold.amount = 0;
         bulkhead_end_early_(b, &s, job, stopped);
         bulkhead_unlock_(b, &s);
         return BULKHEAD_OVER_;
     }
-    bulkhead_stay_ self;
-    int result = bulkhead_run_listed_(b, &s, &self, job);
+    int result = bulkhead_run_listed_(b, &s, self, job);
     if (result == BULKHEAD_LATER) {
         result = bulkhead_await_finish_(b, job);
     }
-    return bulkhead_end_listed_(b, &self, result);
+    return bulkhead_end_listed_(b, self, result);
+}
+
+/* The job is accepted: makes its attempts. */
+PLIM_RARE_ void bulkhead_run_here_(bulkhead *b, bulkhead_job *job, bulkhead_stay_ *self)
+{
+    while (bulkhead_attempt_here_(b, job, self) == BULKHEAD_AGAIN_) {
+        bulkhead_rest_(b, job, job->timer_.at, true);
+        job->since_ = plim_now_();
+        self->hold.amount =
+            !bulkhead_job_cancelled(job) && /* nor if that is aborted, or never ends */
+            bulkhead_get_in_(b, PLIM_FOREVER, job->since_, true) == 0;
+    }
 }
 
 /* Waits for a permit as enter does, and runs the job. Returns when it is done. */
@@ -7302,6 +7327,7 @@ PLIM_SLOW_ int bulkhead_submit_here_(bulkhead *b, bulkhead_job *job, int64_t tim
     const bulkhead_subject_ about = bulkhead_subject_of_(job);
     const uint64_t phase = plim_load_relaxed_(&job->entry_.phase);
     const bool expires = job->start_within_ns > 0 && job->start_within_ns < timeout_ns;
+    bulkhead_stay_ self;
     plim_store_relaxed_(&job->entry_.phase, BULKHEAD_ROOM_);
     if (job->delay_ns > 0) {
         bulkhead_rest_(b, job, plim_deadline_(plim_now_(), job->delay_ns), false);
@@ -7323,20 +7349,17 @@ PLIM_SLOW_ int bulkhead_submit_here_(bulkhead *b, bulkhead_job *job, int64_t tim
     plim_store_relaxed_(&job->entry_.phase, BULKHEAD_RUNNING_);
     bulkhead_number_it_(b, job);
     bulkhead_unlock_(b, &s);
+    bulkhead_stay_here_(b, &self, BULKHEAD_RUNS_, job);
+    self.hold.amount = !expired;
     bulkhead_tell_(b, BULKHEAD_EVENT_ACCEPTED, about, BULKHEAD_PENDING, 0, 0);
     if (expired) {
         s = bulkhead_lock_(b);
         bulkhead_end_early_(b, &s, job, BULKHEAD_EXPIRED);
         bulkhead_unlock_(b, &s);
-        return 0;
+    } else {
+        bulkhead_run_here_(b, job, &self);
     }
-    bool permit = true;
-    while (bulkhead_attempt_here_(b, job, permit) == BULKHEAD_AGAIN_) {
-        bulkhead_rest_(b, job, job->timer_.at, true);
-        job->since_ = plim_now_();
-        permit = !bulkhead_job_cancelled(job) && /* nor if that is aborted, or would never end */
-                 bulkhead_get_in_(b, PLIM_FOREVER, job->since_, true) == 0;
-    }
+    bulkhead_stay_ends_(&self);
     return 0;
 }
 
@@ -7596,6 +7619,7 @@ PLIM_RARE_ bool bulkhead_recall_(bulkhead *b, bulkhead_job *job, const bulkhead_
     } else if (waits) {
         bulkhead_end_early_(b, &s, job, BULKHEAD_FAILED);
     }
+    b->recheck |= blocked->told && !off; /* from here on it counts as one that waits again */
     blocked->told &= off;
     bulkhead_unlock_(b, &s);
     return off;
@@ -7903,7 +7927,7 @@ PLIM_RARE_ void bulkhead_resize_to_(bulkhead *b, bulkhead_section_ *s, uint64_t 
     s->word += (permits - before) * BULKHEAD_PERMIT_ONE_;
     plim_store_relaxed_(&b->permits, permits);
     PLIM_PROBE_(limit, b, permits);
-    b->shrunk |= permits < before;
+    b->recheck |= permits < before;
     bulkhead_staff_(b, s);
     if (b->crew.threads - b->stuck > plim_load_relaxed_(&b->most)) { /* some are to go */
         plim_crew_rouse_all_(&b->crew, &s->woken);

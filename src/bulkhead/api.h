@@ -267,8 +267,8 @@ static inline int bulkhead_wait(bulkhead_job *job, int64_t timeout_ns);
 
 /* After TIMED_OUT: blocks until the body has returned too, and the memory is yours. For any other
  * job that is done it returns at once. Returns 0; ETIMEDOUT; EBUSY: it is not done; EDEADLK: inside
- * that body; EINVAL: never submitted, or detached (its done is called then). Memory order:
- * acquire. */
+ * that body, or one that it waits for; EINVAL: never submitted, or detached (its done is called
+ * then). Memory order: acquire. */
 static inline int bulkhead_reclaim(bulkhead_job *job, int64_t timeout_ns);
 
 /* Ends a job that does not run: it has not begun, or waits for another attempt. Never blocks for

@@ -134,10 +134,15 @@ PLIM_RARE_ void bulkhead_end_blocked_(bulkhead *b, bulkhead_section_ *s, bulkhea
 }
 
 /*
- * Permits have come back that a lower limit keeps, or the limit was lowered just now. So threads
- * that could rely on another when they began to wait may have none left. Then the wait of one of
- * them ends, the last that came. It does not count any more, and goes on with its permits. Other
- * changes pass a permit on to a thread that does not wait, and need not look.
+ * Threads that could rely on another when they began to wait may have none left. There are three
+ * ways to that:
+ *   - The limit was lowered just now, or permits have come back that it keeps.
+ *   - A nudged caller waits again. While it was awake it did not count, and another may have begun
+ *     to wait.
+ *   - So does a call that was told, and whose job has begun all the same.
+ * Then the wait of one of them ends, the last that came. It does not count any more, and goes on
+ * with its permits. Other changes pass a permit on to a thread that does not wait, and need not
+ * look.
  *
  * A call whose own job has begun is never the last: its job's thread waits, too, and came later.
  */
@@ -153,7 +158,7 @@ PLIM_RARE_ void bulkhead_break_(bulkhead *b, bulkhead_section_ *s)
             bulkhead_end_blocked_(b, s, (bulkhead_blocked_ *)(void *)node);
         }
     }
-    b->shrunk = bulkhead_available_(s->word) < 0;
+    b->recheck = bulkhead_available_(s->word) < 0;
 }
 
 /*

@@ -77,7 +77,10 @@ PLIM_RARE_ int bulkhead_queue_up_(bulkhead *b, bulkhead_caller_ *self, int64_t t
             }
         }
         if (answer == BULKHEAD_NUDGED_) {
-            self->owed = true; /* somebody was faster: not another time */
+            /* Another was faster: not a second time. It may wait as well by now, and this one did not
+             * count while it was awake. */
+            self->owed = true;
+            b->recheck = true;
             plim_waiter_init_(&self->waiter);
             bulkhead_staff_(b, &s); /* it may be a worker, and waits again */
         } else if (!self->gone) {

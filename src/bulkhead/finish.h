@@ -161,7 +161,9 @@ PLIM_RARE_ bulkhead_job *bulkhead_end_attempt_(bulkhead *b, bulkhead_stay_ *self
     if (!left) {
         s = bulkhead_decide_and_tell_(b, worker, end);
     }
-    self->job = NULL;
+    if (b->fixed.type == BULKHEAD_ASYNC || end->what != BULKHEAD_AGAIN_) {
+        self->job = NULL; /* a sync job stays with its thread between two attempts */
+    }
     self->hold.amount = 0;
     const bool free = bulkhead_is_free_(b, &s, worker, end);
     if (!left) {
@@ -186,13 +188,11 @@ PLIM_RARE_ bulkhead_job *bulkhead_end_attempt_(bulkhead *b, bulkhead_stay_ *self
     return next;
 }
 
-/* The same on a thread that is no worker's. Ends its stay, too, and says what that was for the job.
- * */
-PLIM_RARE_ int bulkhead_end_listed_(bulkhead *b, bulkhead_stay_ *self, int result)
+/* The same on a thread that is no worker's; says what that was for the job. */
+PLIM_SLOW_ int bulkhead_end_listed_(bulkhead *b, bulkhead_stay_ *self, int result)
 {
     bulkhead_attempt_end_ end;
     bulkhead_end_attempt_(b, self, result, false, &end);
-    bulkhead_stay_ends_(self);
     return end.what;
 }
 
@@ -217,6 +217,7 @@ PLIM_SLOW_ int bulkhead_finish_(bulkhead_job *job, int result)
         bulkhead_stay_ self;
         bulkhead_stay_here_(b, &self, BULKHEAD_RUNS_, job);
         bulkhead_end_listed_(b, &self, result);
+        bulkhead_stay_ends_(&self);
     }
     return fits ? 0 : EPERM;
 }

@@ -21,6 +21,7 @@ PLIM_RARE_ bool bulkhead_recall_(bulkhead *b, bulkhead_job *job, const bulkhead_
     } else if (waits) {
         bulkhead_end_early_(b, &s, job, BULKHEAD_FAILED);
     }
+    b->recheck |= blocked->told && !off; /* from here on it counts as one that waits again */
     blocked->told &= off;
     bulkhead_unlock_(b, &s);
     return off;

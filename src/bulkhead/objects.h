@@ -254,7 +254,7 @@ struct bulkhead {
     uint64_t jobs;                             /* accepted, and not ended; but those in the inbox */
     uint64_t summons;                          /* whom the inbox was told to summon: see inbox.h */
     bool watched;                              /* as the word says */
-    bool shrunk;     /* permits may have got lost to a lower limit: see bulkhead_break_ */
+    bool recheck;    /* waits that were checked may never end by now: see bulkhead_break_ */
     plim_crew_ crew; /* own workers */
     bulkhead_totals_ totals;
 

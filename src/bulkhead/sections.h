@@ -166,7 +166,7 @@ PLIM_RARE_ void bulkhead_let_go_(bulkhead *b, bulkhead_section_ *s)
         plim_gate_let_go_(&b->gate, &s->woken);
         return;
     }
-    if (b->shrunk) {
+    if (b->recheck) {
         bulkhead_break_(b, s);
     }
     if (b->stage != PLIM_OPEN_ || b->quiet.first != NULL) {

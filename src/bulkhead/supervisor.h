@@ -78,6 +78,7 @@ PLIM_SLOW_ plim_worker_result bulkhead_supervisor_(void *arg)
             bulkhead_due_(b, &s, due, now, &told);
             due = told.some ? NULL : bulkhead_take_due_(b, now);
         }
+        bulkhead_admit_(b, &s); /* before it is known whether that leaves something to do */
         quit = b->stage == PLIM_OVER_;
         bool sleeps = !quit && s.ended == NULL && s.entries == 0 && s.hires == 0 && !told.some;
         b->busy += told.some;

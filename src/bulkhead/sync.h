@@ -40,23 +40,36 @@ PLIM_RARE_ int bulkhead_await_finish_(bulkhead *b, const bulkhead_job *job)
 }
 
 /* Makes an attempt, unless there is no point any more, and says what its end is for the job. The
- * thread has a permit, or (`permit` is false) will not get one for another attempt. */
-PLIM_RARE_ int bulkhead_attempt_here_(bulkhead *b, bulkhead_job *job, bool permit)
+ * thread has a permit, as its stay says, or will not get one for another attempt. */
+PLIM_RARE_ int bulkhead_attempt_here_(bulkhead *b, bulkhead_job *job, bulkhead_stay_ *self)
 {
     bulkhead_section_ s = bulkhead_lock_(b);
+    const bool permit = self->hold.amount != 0;
     const bulkhead_outcome stopped = permit ? bulkhead_stopped_(b, job) : BULKHEAD_FAILED;
     if (stopped != BULKHEAD_PENDING) {
         s.word += permit ? BULKHEAD_PERMIT_ONE_ : 0;
+        self->hold.amount = 0;
         bulkhead_end_early_(b, &s, job, stopped);
         bulkhead_unlock_(b, &s);
         return BULKHEAD_OVER_;
     }
-    bulkhead_stay_ self;
-    int result = bulkhead_run_listed_(b, &s, &self, job);
+    int result = bulkhead_run_listed_(b, &s, self, job);
     if (result == BULKHEAD_LATER) {
         result = bulkhead_await_finish_(b, job);
     }
-    return bulkhead_end_listed_(b, &self, result);
+    return bulkhead_end_listed_(b, self, result);
+}
+
+/* The job is accepted: makes its attempts. */
+PLIM_RARE_ void bulkhead_run_here_(bulkhead *b, bulkhead_job *job, bulkhead_stay_ *self)
+{
+    while (bulkhead_attempt_here_(b, job, self) == BULKHEAD_AGAIN_) {
+        bulkhead_rest_(b, job, job->timer_.at, true);
+        job->since_ = plim_now_();
+        self->hold.amount =
+            !bulkhead_job_cancelled(job) && /* nor if that is aborted, or never ends */
+            bulkhead_get_in_(b, PLIM_FOREVER, job->since_, true) == 0;
+    }
 }
 
 /* Waits for a permit as enter does, and runs the job. Returns when it is done. */
@@ -65,6 +78,7 @@ PLIM_SLOW_ int bulkhead_submit_here_(bulkhead *b, bulkhead_job *job, int64_t tim
     const bulkhead_subject_ about = bulkhead_subject_of_(job);
     const uint64_t phase = plim_load_relaxed_(&job->entry_.phase);
     const bool expires = job->start_within_ns > 0 && job->start_within_ns < timeout_ns;
+    bulkhead_stay_ self;
     plim_store_relaxed_(&job->entry_.phase, BULKHEAD_ROOM_);
     if (job->delay_ns > 0) {
         bulkhead_rest_(b, job, plim_deadline_(plim_now_(), job->delay_ns), false);
@@ -86,19 +100,16 @@ PLIM_SLOW_ int bulkhead_submit_here_(bulkhead *b, bulkhead_job *job, int64_t tim
     plim_store_relaxed_(&job->entry_.phase, BULKHEAD_RUNNING_);
     bulkhead_number_it_(b, job);
     bulkhead_unlock_(b, &s);
+    bulkhead_stay_here_(b, &self, BULKHEAD_RUNS_, job);
+    self.hold.amount = !expired;
     bulkhead_tell_(b, BULKHEAD_EVENT_ACCEPTED, about, BULKHEAD_PENDING, 0, 0);
     if (expired) {
         s = bulkhead_lock_(b);
         bulkhead_end_early_(b, &s, job, BULKHEAD_EXPIRED);
         bulkhead_unlock_(b, &s);
-        return 0;
+    } else {
+        bulkhead_run_here_(b, job, &self);
     }
-    bool permit = true;
-    while (bulkhead_attempt_here_(b, job, permit) == BULKHEAD_AGAIN_) {
-        bulkhead_rest_(b, job, job->timer_.at, true);
-        job->since_ = plim_now_();
-        permit = !bulkhead_job_cancelled(job) && /* nor if that is aborted, or would never end */
-                 bulkhead_get_in_(b, PLIM_FOREVER, job->since_, true) == 0;
-    }
+    bulkhead_stay_ends_(&self);
     return 0;
 }

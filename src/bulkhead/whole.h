@@ -20,7 +20,7 @@ PLIM_RARE_ void bulkhead_resize_to_(bulkhead *b, bulkhead_section_ *s, uint64_t 
     s->word += (permits - before) * BULKHEAD_PERMIT_ONE_;
     plim_store_relaxed_(&b->permits, permits);
     PLIM_PROBE_(limit, b, permits);
-    b->shrunk |= permits < before;
+    b->recheck |= permits < before;
     bulkhead_staff_(b, s);
     if (b->crew.threads - b->stuck > plim_load_relaxed_(&b->most)) { /* some are to go */
         plim_crew_rouse_all_(&b->crew, &s->woken);

@@ -120,7 +120,7 @@ PLIM_SLOW_ void bulkhead_thread_ended_(void *arg)
     bulkhead_worker_ *self = (bulkhead_worker_ *)arg;
     bulkhead *b = self->owner;
     PLIM_ASSERT(self->stay.hold.place.carries != NULL,
-                "bulkhead: a done has ended its thread; it must return");
+                "bulkhead: a function other than run has ended a worker's thread; it must return");
     self->stay.hold.place.carries = NULL;   /* worker_stop is not part of the job, */
     *plim_here_() = &self->stay.hold.place; /* nor of what it was in */
     bulkhead_attempt_end_ end;

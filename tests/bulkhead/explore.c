@@ -457,4 +457,6 @@ const explore_scenario *const explore_scenarios[] = {&two_on_one,
                                                      &finish_on_executor,
                                                      &one_supervisor,
                                                      &retry_here_races_close,
+                                                     &told_and_begun,
+                                                     &nudged_and_deep,
                                                      NULL};

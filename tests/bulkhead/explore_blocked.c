@@ -456,3 +456,65 @@ static void async_2_twice(void)
 
 SCENARIO(shrink_ends_a_call, "a lower limit ends a call between two attempts", async_2_twice,
          all_given_back, BODIES(shrink_under_a_call_that_fails), .spare = 2, .preemptions = 2);
+
+/* The call is told that it will never begin, and then it begins all the same. Its function waits
+ * for a permit: now nobody is left to give one back. */
+static int enter_in_the_call(void *arg)
+{
+    (void)arg;
+    world.runs[1]++;
+    int error = bulkhead_enter_for(&world.b, PLIM_FOREVER);
+    told_or_not(error);
+    return error == 0 ? bulkhead_leave(&world.b) : 0;
+}
+
+static int invoke_one_that_enters(bulkhead_job *job)
+{
+    world.runs[job - world.job]++;
+    told_or_not(bulkhead_invoke(&world.b, enter_in_the_call, NULL, NULL));
+    return 0;
+}
+
+static void shrink_and_grow(void)
+{
+    explore_check(bulkhead_try_enter(&world.b) == 0);
+    world.job[0].run = invoke_one_that_enters;
+    explore_check(submit(0, 0) == 0);
+    explore_check(bulkhead_resize(&world.b, 1, PLIM_KEEP) == 0);
+    explore_check(bulkhead_leave(&world.b) == 0);
+    explore_check(bulkhead_resize(&world.b, 2, PLIM_KEEP) == 0);
+    explore_check(see_it_end(0) == BULKHEAD_SUCCEEDED);
+    leave_the_scene();
+}
+
+SCENARIO(told_and_begun, "a call that was told, and begins all the same, counts again",
+         async_2_alone, all_given_back, BODIES(shrink_and_grow), .spare = 2, .preemptions = 2);
+
+/* A nudged caller does not count as one that waits. If another was faster, and waits, too, for what
+ * both have, it has to be seen when the nudged one waits again. */
+static void unfair_2(void)
+{
+    made(BULKHEAD_SYNC, 2, 0, BULKHEAD_UNFAIR);
+}
+
+static void enter_twice(void)
+{
+    BULKHEAD_SCOPE(&world.b)
+    {
+        int error = bulkhead_enter_for(&world.b, PLIM_FOREVER);
+        told_or_not(error);
+        explore_check(error != 0 || bulkhead_leave(&world.b) == 0);
+    }
+}
+
+static void enter_once_and_twice(void)
+{
+    BULKHEAD_SCOPE(&world.b)
+    {
+        (void)explore_load(&world.b.permits);
+    }
+    enter_twice();
+}
+
+SCENARIO(nudged_and_deep, "a nudged caller that waits again may close a circle", unfair_2,
+         all_given_back, BODIES(enter_twice, enter_once_and_twice), .preemptions = 2);

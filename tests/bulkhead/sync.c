@@ -408,6 +408,41 @@ static void enter_between(void *user, const bulkhead_event *event)
     }
 }
 
+/* Whatever on_event hears of a job on its submitter's thread, the job cannot end before it returns. */
+typedef struct waits_in_event {
+    bulkhead_event_type type;
+    int heard, of_the_job, for_quiet, of_the_whole;
+} waits_in_event;
+
+static void wait_in_event(void *user, const bulkhead_event *event)
+{
+    waits_in_event *w = user;
+    if (event->type == w->type && w->heard++ == 0) {
+        w->of_the_job = bulkhead_wait(&on.job[0], PLIM_S(1000));
+        w->for_quiet = bulkhead_wait_idle(&on.b, PLIM_S(1000));
+        w->of_the_whole = bulkhead_close(&on.b, BULKHEAD_DRAIN, PLIM_S(1000));
+    }
+}
+
+TEST a_wait_in_an_event_of_a_sync_job_is_told(bulkhead_event_type type)
+{
+    local_job h;
+    waits_in_event w = {.type = type};
+    bulkhead_options options = {.attempts = 2, .on_event = wait_in_event, .user = &w};
+    here_init(&h);
+    h.fail_until = 1;
+    on.job[0] = (bulkhead_job){.run = run_here, .arg = &h};
+    ASSERT_INT(0, make_with(&on.b, &options));
+    ASSERT_INT(0, bulkhead_submit(&on.b, &on.job[0]));
+    ASSERT_INT(BULKHEAD_SUCCEEDED, on.job[0].outcome);
+    ASSERT_INT(2, h.runs);
+    ASSERT(w.heard > 0);
+    ASSERT_INT(EDEADLK, w.of_the_job);
+    ASSERT_INT(EDEADLK, w.for_quiet);
+    ASSERT_INT(EDEADLK, w.of_the_whole);
+    ENDS_WELL();
+}
+
 TEST a_sync_job_whose_next_attempt_can_never_begin_fails(void)
 {
     local_job h;
@@ -453,5 +488,9 @@ SUITE(sync_suite)
     RUN_TEST(a_sync_job_that_takes_too_long_is_told_so);
     RUN_TEST(the_done_of_a_sync_job_that_waits_for_its_permit_is_told);
     RUN_TEST(events_tell_the_story_of_a_sync_job);
+    RUN_TESTp(a_wait_in_an_event_of_a_sync_job_is_told, BULKHEAD_EVENT_ACCEPTED);
+    RUN_TESTp(a_wait_in_an_event_of_a_sync_job_is_told, BULKHEAD_EVENT_STARTED);
+    RUN_TESTp(a_wait_in_an_event_of_a_sync_job_is_told, BULKHEAD_EVENT_RETRIED);
+    RUN_TESTp(a_wait_in_an_event_of_a_sync_job_is_told, BULKHEAD_EVENT_FINISHED);
     RUN_TEST(a_sync_job_whose_next_attempt_can_never_begin_fails);
 }
