@@ -77,8 +77,8 @@ PLIM_RARE_ int bulkhead_queue_up_(bulkhead *b, bulkhead_caller_ *self, int64_t t
             }
         }
         if (answer == BULKHEAD_NUDGED_) {
-            /* Another was faster: not a second time. It may wait as well by now, and this one did not
-             * count while it was awake. */
+            /* Another was faster: not a second time. That one may wait as well by now, and this one
+             * did not count while it was awake. */
             self->owed = true;
             b->recheck = true;
             plim_waiter_init_(&self->waiter);
