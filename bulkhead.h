@@ -4289,7 +4289,7 @@ PLIM_FAST_ bulkhead_section_ bulkhead_hold_(bulkhead *b, int pauses)
 /* Makes it a frozen one. inbox.h says what that does. */
 PLIM_SLOW_ void bulkhead_freeze_(bulkhead *b, bulkhead_section_ *s);
 
-static inline void bulkhead_freeze_unless_(bulkhead *b, bulkhead_section_ *s)
+PLIM_SLOW_ void bulkhead_freeze_unless_(bulkhead *b, bulkhead_section_ *s)
 {
     if (!s->frozen) {
         bulkhead_freeze_(b, s);
@@ -4720,7 +4720,7 @@ static inline void bulkhead_mark_cancelled_(bulkhead_job *job)
 }
 
 /* The job is accepted, and has a number. */
-static inline void bulkhead_number_it_(bulkhead *b, bulkhead_job *job)
+PLIM_SLOW_ void bulkhead_number_it_(bulkhead *b, bulkhead_job *job)
 {
     b->totals.accepted++;
     b->jobs++;
@@ -4945,7 +4945,7 @@ PLIM_CALLED_ void bulkhead_receive_(bulkhead *b, bulkhead_section_ *s, plim_node
 }
 
 /* Empties the inbox, in which there is a job; the summons stays. */
-PLIM_CALLED_ void bulkhead_empty_(bulkhead *b, bulkhead_section_ *s)
+PLIM_FAST_ void bulkhead_empty_(bulkhead *b, bulkhead_section_ *s)
 {
     uint64_t seen = plim_load_relaxed_(&b->inbox);
     while (!plim_cas_acquire_(&b->inbox, &seen, seen & BULKHEAD_SUMMONS_)) {

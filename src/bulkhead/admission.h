@@ -222,7 +222,7 @@ static inline void bulkhead_mark_cancelled_(bulkhead_job *job)
 }
 
 /* The job is accepted, and has a number. */
-static inline void bulkhead_number_it_(bulkhead *b, bulkhead_job *job)
+PLIM_SLOW_ void bulkhead_number_it_(bulkhead *b, bulkhead_job *job)
 {
     b->totals.accepted++;
     b->jobs++;

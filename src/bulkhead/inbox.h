@@ -113,7 +113,7 @@ PLIM_CALLED_ void bulkhead_receive_(bulkhead *b, bulkhead_section_ *s, plim_node
 }
 
 /* Empties the inbox, in which there is a job; the summons stays. */
-PLIM_CALLED_ void bulkhead_empty_(bulkhead *b, bulkhead_section_ *s)
+PLIM_FAST_ void bulkhead_empty_(bulkhead *b, bulkhead_section_ *s)
 {
     uint64_t seen = plim_load_relaxed_(&b->inbox);
     while (!plim_cas_acquire_(&b->inbox, &seen, seen & BULKHEAD_SUMMONS_)) {

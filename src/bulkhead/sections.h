@@ -32,7 +32,7 @@ PLIM_FAST_ bulkhead_section_ bulkhead_hold_(bulkhead *b, int pauses)
 /* Makes it a frozen one. inbox.h says what that does. */
 PLIM_SLOW_ void bulkhead_freeze_(bulkhead *b, bulkhead_section_ *s);
 
-static inline void bulkhead_freeze_unless_(bulkhead *b, bulkhead_section_ *s)
+PLIM_SLOW_ void bulkhead_freeze_unless_(bulkhead *b, bulkhead_section_ *s)
 {
     if (!s->frozen) {
         bulkhead_freeze_(b, s);
