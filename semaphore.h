@@ -1713,13 +1713,6 @@ PLIM_RARE_ int plim_acquire_spun_(plim_counter *c, uint32_t limit, int64_t timeo
     }
 }
 
-/* Takes a permit, or waits for one without looking for long. */
-PLIM_SLOW_ int plim_acquire_unspun_(plim_counter *c, uint32_t limit, int64_t timeout_ns, uint64_t w)
-{
-    const plim_spun_ unspun = {PLIM_UNSPUN_, 0};
-    return plim_acquire_spun_(c, limit, timeout_ns, w, unspun);
-}
-
 PLIM_SLOW_ int plim_acquire_slow_(plim_counter *c, uint32_t limit, int64_t timeout_ns)
 {
     plim_spun_ spun = {PLIM_UNSPUN_, 0};

@@ -297,19 +297,6 @@ TEST spins_learn_and_change_nothing_else(void)
     PASS();
 }
 
-/* As other headers use it, which have looked in ways of their own. */
-TEST an_acquire_may_go_without_spinning(void)
-{
-    plim_counter c;
-    plim_init_(&c, 1);
-    uint64_t w = plim_load_relaxed_(&c.word);
-    ASSERT_EQ_FMT(0, plim_acquire_unspun_(&c, PLIM_WAITERS_MAX, PLIM_FOREVER, w), "%d");
-    w = plim_load_relaxed_(&c.word);
-    ASSERT_EQ_FMT(ETIMEDOUT, plim_acquire_unspun_(&c, PLIM_WAITERS_MAX, PLIM_MS(1), w), "%d");
-    ASSERT_EQ(word(0, 0, 0, 0), plim_load_relaxed_(&c.word));
-    PASS();
-}
-
 TEST deadlines_saturate(void)
 {
     ASSERT_EQ(PLIM_FOREVER, plim_deadline_(1, PLIM_FOREVER));
@@ -357,7 +344,6 @@ SUITE(core)
     RUN_TESTp(random_walks_keep_the_invariants, 1);
     RUN_TESTp(random_walks_keep_the_invariants, 20261116);
     RUN_TEST(spins_learn_and_change_nothing_else);
-    RUN_TEST(an_acquire_may_go_without_spinning);
     RUN_TEST(deadlines_saturate);
     RUN_TEST(timespecs_carry);
     RUN_TEST(the_clock_does_not_go_back);

@@ -124,6 +124,25 @@ TEST due_timers_come_in_the_order_of_their_times(int64_t now, uint64_t seed)
     PASS();
 }
 
+/* What a waiter sleeps on. */
+TEST a_latch_that_is_open_lets_one_wait_through(void)
+{
+    plim_counter latch;
+    plim_word_init_(&latch, 0);
+    plim_latch_open_(&latch);
+    ASSERT_EQ_FMT(0, plim_latch_await_(&latch, PLIM_FOREVER, true), "%d");
+    for (int looks = 0; looks <= 1; looks++) {
+        int64_t began = plim_now_();
+        ASSERT_EQ_FMT(ETIMEDOUT, plim_latch_await_(&latch, PLIM_MS(1), looks == 1), "%d");
+        ASSERT(plim_now_() - began >= PLIM_MS(1));
+        ASSERT_EQ_FMT(ETIMEDOUT, plim_latch_await_(&latch, 0, looks == 1), "%d");
+        plim_latch_open_(&latch);
+        ASSERT_EQ_FMT(0, plim_latch_await_(&latch, 0, looks == 1), "%d"); /* the last look */
+        ASSERT(plim_load_relaxed_(&latch.word) == 0);
+    }
+    PASS();
+}
+
 SUITE(timers_suite)
 {
     SET_SETUP(set_wheel, NULL);
@@ -139,6 +158,7 @@ GREATEST_MAIN_DEFS();
 int main(int argc, char **argv)
 {
     GREATEST_MAIN_BEGIN();
+    RUN_TEST(a_latch_that_is_open_lets_one_wait_through);
     RUN_SUITE(timers_suite);
     GREATEST_MAIN_END();
 }
